@@ -1,0 +1,45 @@
+# Every target sets up what it needs in .venv; nothing else is ever required.
+PYTHON ?= python3
+VENV := .venv
+ifeq ($(OS),Windows_NT)
+BIN := $(VENV)/Scripts
+else
+BIN := $(VENV)/bin
+endif
+WORKERS ?= auto
+
+.PHONY: help demo test lint bench clean
+help:
+	@echo "make demo   the tour: set up and run the example (about a minute after installation)"
+	@echo "make test   all tests"
+	@echo "make lint   formatting, lint, types"
+	@echo "make bench  speed, memory and rounding error beside the alternatives; writes docs/benchmarks.md"
+	@echo "make clean  remove .venv and caches"
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
+	@touch $@ $(VENV)/.core
+
+demo: $(VENV)/.core
+	$(BIN)/python examples/spacetime_cgenn.py
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.core
+	$(BIN)/cscnn bench --json bench.json --markdown docs/benchmarks.md
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,350 @@
+"""`CliffordAlgebra`: arithmetic of multivectors stored as plain tensors, blades last."""
+
+from __future__ import annotations
+
+from functools import cache
+from math import comb
+
+import torch
+from torch import Tensor
+
+from cscnn.algebra import group
+from cscnn.algebra.bilinear import BilinearTable, bilinear
+from cscnn.algebra.blades import Term, blade_name, check_metric, ordered_blades, product_terms
+from cscnn.algebra.constants import constant
+
+
+class CliffordAlgebra:
+    """The Clifford algebra Cl(p, q) of a non-degenerate metric, up to six dimensions.
+
+    A multivector is the last axis of a tensor: ``n_blades = 2**dim`` coefficients, ordered by
+    grade and then lexicographically (1, e1, e2, e12 in two dimensions). All methods broadcast over
+    the other axes, are differentiable, and run in float32, float64, float16 and bfloat16 on any
+    device. The object holds no tensors of its own: it is immutable, hashable, picklable and equal
+    to every algebra of the same metric.
+
+    Args:
+        metric: one sign per axis, +1 or -1: ``(1, 1, 1)`` is Euclidean space, ``(1, -1, -1)`` is
+            spacetime with two space axes and time first.
+
+    Example:
+        >>> alg = CliffordAlgebra((1, -1, -1))
+        >>> alg.blade_names
+        ('1', 'e1', 'e2', 'e3', 'e12', 'e13', 'e23', 'e123')
+        >>> v = alg.embed(torch.tensor([2.0, 1.0, 0.0]), grade=1)
+        >>> alg.geometric_product(v, v)[0]          # v v = eta(v, v) = 2^2 - 1^2
+        tensor(3.)
+    """
+
+    def __init__(self, metric: tuple[int, ...] | list[int]):
+        self.metric: tuple[int, ...] = check_metric(metric)
+        self.dim = len(self.metric)
+        self.n_blades = 2**self.dim
+        self.n_grades = self.dim + 1
+        self.signature = (self.metric.count(1), self.metric.count(-1))
+        self.blades = ordered_blades(self.dim)
+        self.blade_names = tuple(blade_name(axes) for axes in self.blades)
+        self.grades = tuple(len(axes) for axes in self.blades)
+        self.grade_sizes = tuple(comb(self.dim, k) for k in range(self.dim + 1))
+        self._tables = _product_tables(self.metric)
+        self._signs = _sign_vectors(self.metric)
+
+    @classmethod
+    def from_signature(cls, p: int, q: int) -> CliffordAlgebra:
+        """Cl(p, q) with the p axes that square to +1 first.
+
+        >>> CliffordAlgebra.from_signature(1, 2) == CliffordAlgebra((1, -1, -1))
+        True
+        """
+        for name, value in (("p", p), ("q", q)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise ValueError(f"{name} must be a non-negative integer, got {value!r}")
+        return cls((1,) * p + (-1,) * q)
+
+    def __repr__(self) -> str:
+        return f"CliffordAlgebra({self.metric})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CliffordAlgebra) and self.metric == other.metric
+
+    def __hash__(self) -> int:
+        return hash((CliffordAlgebra, self.metric))
+
+    def __reduce__(self) -> tuple[type, tuple[tuple[int, ...]]]:
+        return CliffordAlgebra, (self.metric,)
+
+    # --- grades -----------------------------------------------------------------------------------
+
+    def grade_slice(self, k: int) -> slice:
+        """Where the blades of grade ``k`` sit on the last axis."""
+        if isinstance(k, bool) or not isinstance(k, int) or not 0 <= k <= self.dim:
+            raise ValueError(f"grade must be an integer from 0 to {self.dim}, got {k!r}")
+        start = sum(self.grade_sizes[:k])
+        return slice(start, start + self.grade_sizes[k])
+
+    def grade(self, x: Tensor, k: int) -> Tensor:
+        """Components of grade ``k``: (..., n_blades) -> (..., C(dim, k)), a view."""
+        self.check(x)
+        return x[..., self.grade_slice(k)]
+
+    def embed(self, components: Tensor, grade: int) -> Tensor:
+        """Multivector with the given components of one grade and zeros elsewhere.
+
+        Args:
+            components: (..., C(dim, grade)), e.g. (..., dim) for a vector.
+            grade: which grade they are.
+
+        Returns:
+            (..., n_blades)
+        """
+        where = self.grade_slice(grade)
+        size = where.stop - where.start
+        check_dtype(components, "components")
+        if components.dim() == 0 or components.shape[-1] != size:
+            raise ValueError(
+                f"grade {grade} of {self} has {size} components, got a tensor of shape "
+                f"{tuple(components.shape)}"
+            )
+        return torch.nn.functional.pad(components, (where.start, self.n_blades - where.stop))
+
+    # --- products ---------------------------------------------------------------------------------
+
+    def geometric_product(self, x: Tensor, y: Tensor) -> Tensor:
+        """x y, the associative product with v v = eta(v, v). (..., n_blades) each, broadcasting."""
+        return self._product("geometric", x, y)
+
+    def wedge(self, x: Tensor, y: Tensor) -> Tensor:
+        """x ∧ y, the grade-raising part |x| + |y| of the geometric product."""
+        return self._product("wedge", x, y)
+
+    def left_contraction(self, x: Tensor, y: Tensor) -> Tensor:
+        """x ⌟ y, the grade-lowering part |y| - |x| of the geometric product."""
+        return self._product("left_contraction", x, y)
+
+    def _product(self, kind: str, x: Tensor, y: Tensor) -> Tensor:
+        self.check(x)
+        self.check(y, "y")
+        return bilinear(x, y, self._tables[kind])
+
+    def left_matrix(self, x: Tensor) -> Tensor:
+        """L(x) with L(x) y = x y for all y: (..., n_blades) -> (..., n_blades, n_blades)."""
+        self.check(x)
+        eye = torch.eye(self.n_blades, dtype=x.dtype, device=x.device)
+        return self.geometric_product(x.unsqueeze(-2), eye).mT
+
+    # --- involutions, duals, inverse, exponential -------------------------------------------------
+
+    def reverse(self, x: Tensor) -> Tensor:
+        """Reverses the order of factors: grade k times (-1)^(k(k-1)/2)."""
+        return self._scale(x, "reverse")
+
+    def grade_involution(self, x: Tensor) -> Tensor:
+        """Negates every vector factor: grade k times (-1)^k."""
+        return self._scale(x, "grade_involution")
+
+    def clifford_conjugation(self, x: Tensor) -> Tensor:
+        """`reverse` and `grade_involution` together: grade k times (-1)^(k(k+1)/2)."""
+        return self._scale(x, "clifford_conjugation")
+
+    def pseudoscalar(
+        self, *, dtype: torch.dtype | None = None, device: torch.device | str | None = None
+    ) -> Tensor:
+        """I = e12...d, shape (n_blades,)."""
+        one = torch.ones(1, dtype=dtype, device=device)
+        return self.embed(one, self.dim)
+
+    def dual(self, x: Tensor) -> Tensor:
+        """x I^-1: grade k -> dim - k."""
+        self.check(x)
+        return self.undual(x) * self.blade_square(-1)
+
+    def undual(self, x: Tensor) -> Tensor:
+        """x I, the inverse of `dual`."""
+        self.check(x)
+        return self.geometric_product(x, self.pseudoscalar(dtype=x.dtype, device=x.device))
+
+    def blade_square(self, blade: int) -> int:
+        """e_A e_A for the blade of that index, +1 or -1."""
+        return self._signs["form"][blade] * self._signs["reverse"][blade]
+
+    def versor_inverse(self, v: Tensor) -> Tensor:
+        """v^-1 = reverse(v) / (v reverse(v)) for versors, i.e. products of non-null vectors.
+
+        Raises:
+            ValueError: if some ``v`` is not an invertible versor.
+        """
+        self.check(v, "v")
+        rev = self.reverse(v)
+        square = self.geometric_product(v, rev)
+        if not torch.compiler.is_compiling():
+            eps = torch.finfo(v.dtype).eps
+            size = v.detach().square().sum(-1)
+            rest = square.detach()[..., 1:].abs().amax(-1)
+            bad = (rest > 1e3 * eps * size) | (square.detach()[..., 0].abs() <= 10 * eps * size)
+            if bad.any():
+                example = v.detach().flatten(0, -2)[bad.flatten()][0].tolist()
+                raise ValueError(
+                    f"v is not an invertible versor of {self}: v reverse(v) must be a non-zero "
+                    f"scalar; {int(bad.sum())} of {bad.numel()} fail, the first is {example}"
+                )
+        return rev / square[..., :1]
+
+    def exp(self, x: Tensor) -> Tensor:
+        """Exponential series of x, for bivectors a rotor: exp(B) acts on fields as `sandwich`.
+
+        Computed as the matrix exponential of left multiplication, so it needs no case distinction
+        between rotations, boosts and their mixtures.
+        """
+        self.check(x)
+        wide = x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
+        return torch.linalg.matrix_exp(self.left_matrix(wide))[..., 0].to(x.dtype)
+
+    # --- forms ------------------------------------------------------------------------------------
+
+    def inner(self, x: Tensor, y: Tensor) -> Tensor:
+        """<x, y> = sum_A eta_A x_A y_A, invariant under O(p, q): (..., n_blades) -> (...)."""
+        self.check(y, "y")
+        return (self._scale(x, "form") * y).sum(-1)
+
+    def norm_squared(self, x: Tensor) -> Tensor:
+        """q(x) = <x, x>, of either sign in mixed signature: (..., n_blades) -> (...)."""
+        return self.inner(x, x)
+
+    def norm_squared_by_grade(self, x: Tensor) -> Tensor:
+        """q_k(x) = <x_k, x_k> for each grade k: (..., n_blades) -> (..., n_grades)."""
+        terms = self._scale(x, "form") * x
+        sums = torch.stack([part.sum(-1) for part in terms.split(self.grade_sizes, -1)])
+        return sums.movedim(0, -1)
+
+    def _scale(self, x: Tensor, signs: str) -> Tensor:
+        self.check(x)
+        return x * constant(self._signs[signs], x.dtype, x.device)
+
+    # --- the group O(p, q) ------------------------------------------------------------------------
+
+    def random_orthogonal(
+        self,
+        kind: str = "any",
+        *,
+        batch: tuple[int, ...] = (),
+        rapidity: float = 1.0,
+        generator: torch.Generator | None = None,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> Tensor:
+        """Random elements of O(p, q) as matrices (*batch, dim, dim).
+
+        Args:
+            kind: ``"rotation"`` (of SO(p) x SO(q)), ``"boost"`` (in one random plane of mixed
+                signature), ``"reflection"`` (along one random non-null vector), or ``"any"`` (all
+                of these composed; reaches every connected component).
+            batch: leading shape.
+            rapidity: largest rapidity of a boost; reflections and ``"any"`` obey it too.
+            generator: makes the draw reproducible.
+        """
+        return group.random_orthogonal(
+            self.metric, kind, tuple(batch), rapidity, generator, dtype, device
+        )
+
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of `random_orthogonal` that are not trivial in this signature."""
+        return group.kinds(self.metric)
+
+    def is_orthogonal(self, g: Tensor, tol: float | None = None) -> Tensor:
+        """Whether g^T Δ g = Δ, for each matrix of (..., dim, dim), as a boolean tensor (...).
+
+        Args:
+            tol: allowed deviation relative to |g|^2; by default a hundred rounding errors.
+        """
+        return group.is_orthogonal(self.metric, g, tol)
+
+    def action(self, g: Tensor) -> Tensor:
+        """ρ(g): how a transformation acts on multivectors, grade k by the k-th compound matrix.
+
+        Block diagonal over grades, an algebra automorphism for g in O(p, q), and ρ(gh) = ρ(g)ρ(h).
+
+        Args:
+            g: (..., dim, dim).
+
+        Returns:
+            (..., n_blades, n_blades); apply it as ``torch.einsum("...ij,...j->...i", rho, x)`` or
+            with `transform`.
+        """
+        return group.action(self.metric, g)
+
+    def transform(self, g: Tensor, x: Tensor) -> Tensor:
+        """ρ(g) x for one element g (dim, dim) and any field x (..., n_blades)."""
+        self.check(x)
+        if g.dim() != 2:
+            raise ValueError(f"g must be one {self.dim} x {self.dim} matrix, got {tuple(g.shape)}")
+        return x @ self.action(g.to(x)).mT
+
+    def versor(self, g: Tensor) -> Tensor:
+        """An element of the Pin group over g: `sandwich` with it is ρ(g). Unique up to sign.
+
+        Args:
+            g: (..., dim, dim) in O(p, q).
+
+        Returns:
+            (..., n_blades), a product of unit vectors.
+        """
+        return group.versor(self, g)
+
+    def sandwich(self, v: Tensor, x: Tensor) -> Tensor:
+        """Twisted adjoint action of a versor: v x v^-1, with x grade-involuted if v is odd."""
+        odd = (v - self.grade_involution(v)) / 2
+        image = self.geometric_product(v - odd, x)
+        image = image + self.geometric_product(odd, self.grade_involution(x))
+        return self.geometric_product(image, self.versor_inverse(v))
+
+    # --- checks -----------------------------------------------------------------------------------
+
+    def check(self, x: Tensor, name: str = "x") -> None:
+        """Raise unless ``x`` is a real floating tensor with this algebra's blades last."""
+        check_dtype(x, name)
+        if x.dim() == 0 or x.shape[-1] != self.n_blades:
+            raise ValueError(
+                f"the last axis of {name} must hold the {self.n_blades} blades of {self}, "
+                f"got shape {tuple(x.shape)}"
+            )
+
+
+def check_dtype(x: Tensor, name: str) -> None:
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor, got {type(x).__name__}")
+    if not x.is_floating_point():
+        raise TypeError(f"{name} must have a real floating dtype such as float32, got {x.dtype}")
+
+
+@cache
+def _product_tables(metric: tuple[int, ...]) -> dict[str, BilinearTable]:
+    grade = [len(axes) for axes in ordered_blades(len(metric))]
+    terms = product_terms(metric)
+
+    def table(selected: list[Term]) -> BilinearTable:
+        return BilinearTable(selected, (len(grade),) * 3)
+
+    return {
+        "geometric": table(list(terms)),
+        "wedge": table([t for t in terms if grade[t[2]] == grade[t[0]] + grade[t[1]]]),
+        "left_contraction": table([t for t in terms if grade[t[2]] == grade[t[1]] - grade[t[0]]]),
+    }
+
+
+@cache
+def _sign_vectors(metric: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    blades = ordered_blades(len(metric))
+    reverse = tuple((-1) ** (len(axes) * (len(axes) - 1) // 2) for axes in blades)
+    involution = tuple((-1) ** len(axes) for axes in blades)
+    form = []
+    for axes in blades:
+        product = 1
+        for axis in axes:
+            product *= metric[axis]
+        form.append(product)
+    return {
+        "reverse": reverse,
+        "grade_involution": involution,
+        "clifford_conjugation": tuple(a * b for a, b in zip(reverse, involution, strict=True)),
+        "form": tuple(form),
+    }

@@ -1,0 +1,104 @@
+"""Products of multivectors against the dense Cayley-table einsum that other libraries use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from cscnn.algebra import CliffordAlgebra
+from cscnn.bench.registry import Case, benchmark
+from cscnn.nn import GeometricProductLayer
+
+
+def forward_backward(
+    function: Callable[..., Tensor], inputs: Sequence[Tensor]
+) -> Callable[[], list[Tensor]]:
+    """Work that evaluates the function and all gradients of a fixed random projection of it."""
+    weights: list[Tensor] = []
+
+    def work() -> list[Tensor]:
+        y = function(*inputs)
+        if not weights:
+            generator = torch.Generator().manual_seed(1)
+            random = torch.randn(y.shape, generator=generator, dtype=torch.float32)
+            weights.append(torch.empty_like(y).copy_(random))  # in the memory order of y
+        return [y, *torch.autograd.grad(y, inputs, weights[0])]
+
+    return work
+
+
+def dense_table(algebra: CliffordAlgebra, dtype: torch.dtype = torch.float32) -> Tensor:
+    """The Cayley tensor [left, out, right], n^3 entries."""
+    eye = torch.eye(algebra.n_blades, dtype=dtype)
+    return algebra.geometric_product(eye[:, None], eye[None]).mT.contiguous()
+
+
+@benchmark("geometric_product", "Geometric product of 100,000 multivectors, forward + backward")
+def geometric_product() -> Iterator[Case]:
+    for metric, speedup in (((1, 1), None), ((1, 1, 1), 3.0), ((1, -1, -1, -1), 6.0)):
+        algebra = CliffordAlgebra(metric)
+        torch.manual_seed(0)
+        x, y = (torch.randn(10, 10, 1000, algebra.n_blades, requires_grad=True) for _ in range(2))
+        # The memory order that fields have between our layers: blades beside the channels.
+        beside = [
+            t.detach().movedim(-1, 2).contiguous().movedim(2, -1).requires_grad_() for t in (x, y)
+        ]
+        table = dense_table(algebra)
+
+        def dense(x: Tensor, y: Tensor, table: Tensor = table) -> Tensor:
+            return torch.einsum("...a,acb,...b->...c", x, table, y)
+
+        yield Case(
+            label=f"Cl{algebra.signature}",
+            variants={
+                "cscnn": forward_backward(algebra.geometric_product, beside),
+                "cscnn, blades innermost": forward_backward(algebra.geometric_product, (x, y)),
+                "dense einsum": forward_backward(dense, (x, y)),
+            },
+            reference="dense einsum",
+            truth=forward_backward(
+                algebra.geometric_product,
+                [t.detach().double().requires_grad_() for t in (x, y)],
+            ),
+            speedup=speedup,
+        )
+
+
+@benchmark("product_layer", "Fully connected product layer, 12 -> 144 channels, 343 points")
+def product_layer() -> Iterator[Case]:
+    algebra = CliffordAlgebra((1, 1, 1))
+    torch.manual_seed(0)
+    layer = GeometricProductLayer(algebra, 12, 144)
+    table = dense_table(algebra)
+    grades = torch.tensor(algebra.grades)
+    index = torch.full((algebra.n_grades,) * 3, 0)
+    for i, path in enumerate(layer.paths):
+        index[path] = i
+    blade_paths = index[grades[:, None, None], grades[None, :, None], grades[None, None, :]]
+
+    def dense(x: Tensor, *_: Tensor) -> Tensor:
+        weighted = layer.weight[..., blade_paths] * table
+        right = layer.norm(layer.right(x))
+        product = torch.einsum("pia,oiacb,pib->poc", x, weighted, right)
+        assert layer.linear is not None
+        return (product + layer.linear(x)) / 2**0.5
+
+    x = torch.randn(343, 12, algebra.n_blades, requires_grad=True)
+    inputs = [x, *layer.parameters()]
+    double = GeometricProductLayer(algebra, 12, 144).double()
+    double.load_state_dict(layer.state_dict())
+    yield Case(
+        label=f"Cl{algebra.signature}",
+        variants={
+            "cscnn": forward_backward(lambda x, *_: layer(x), inputs),
+            "dense einsum": forward_backward(dense, inputs),
+        },
+        reference="dense einsum",
+        truth=forward_backward(
+            lambda x, *_: double(x), [x.detach().double().requires_grad_(), *double.parameters()]
+        ),
+        speedup=4.0,
+        memory=1 / 3,
+    )

@@ -1,0 +1,74 @@
+"""What is measured. A benchmark is a function that yields cases; the runner measures them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+Work = Callable[[], Sequence[Tensor]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Several ways to compute one thing.
+
+    Args:
+        label: what distinguishes this case from the others of its benchmark, e.g. ``"d=3"``.
+        variants: name -> a function that does the whole work once and returns the tensors to
+            compare (outputs and gradients). The first variant is ours.
+        reference: the variant that ratios refer to.
+        truth: the same tensors in float64, for the error column.
+        speedup: how many times faster than the reference the first variant has to be.
+        memory: which fraction of the reference's peak memory the first variant may take.
+    """
+
+    label: str
+    variants: Mapping[str, Work]
+    reference: str
+    truth: Work | None = None
+    speedup: float | None = None
+    memory: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.reference not in self.variants:
+            raise ValueError(f"reference {self.reference!r} is not one of {list(self.variants)}")
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A named group of cases with a line that says what they show."""
+
+    name: str
+    title: str
+    cases: Callable[[], Iterator[Case]] = field(repr=False)
+
+
+_registry: dict[str, Benchmark] = {}
+
+
+def benchmark(name: str, title: str) -> Callable[[Callable[[], Iterator[Case]]], Benchmark]:
+    """Register a generator of cases under a name."""
+
+    def register(cases: Callable[[], Iterator[Case]]) -> Benchmark:
+        if name in _registry:
+            raise ValueError(f"there is a benchmark named {name!r} already")
+        _registry[name] = Benchmark(name, title, cases)
+        return _registry[name]
+
+    return register
+
+
+def names() -> tuple[str, ...]:
+    """All registered benchmarks, in the order of registration."""
+    from cscnn.bench import algebra_cases  # noqa: F401  (registers its cases)
+
+    return tuple(_registry)
+
+
+def get(name: str) -> Benchmark:
+    """The benchmark of that name, or an error that lists the names."""
+    if name not in names():
+        raise ValueError(f"unknown benchmark {name!r}: choose from {', '.join(names())}")
+    return _registry[name]

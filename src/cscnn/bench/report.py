@@ -1,0 +1,65 @@
+"""Rows as a table for the terminal and as a page for the docs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from cscnn.bench.registry import Benchmark
+from cscnn.bench.runner import Row
+
+HEADER = f"{'case':<22}{'variant':<26}{'time':>10}{'ratio':>8}{'peak':>11}{'error':>10}  target"
+
+
+def line(row: Row) -> str:
+    """One row of the terminal table."""
+    return (
+        f"{row.case:<22}{row.variant:<26}{_time(row):>10}{row.ratio:>8.2f}"
+        f"{row.peak_bytes / 1e6:>8.1f} MB{_error(row):>10}  {row.target}"
+    ).rstrip()
+
+
+def _time(row: Row) -> str:
+    return f"{row.seconds * 1e3:.2f} ms"
+
+
+def _error(row: Row) -> str:
+    return "" if row.error is None else f"{row.error:.0e}"
+
+
+def progress(text: str) -> None:
+    """Tell a person at a terminal what is being measured."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text} ...\r", end="", file=sys.stderr, flush=True)
+
+
+def markdown(chosen: Sequence[Benchmark], rows: Sequence[Row], machine: dict[str, str]) -> str:
+    """A page with one table per benchmark and the machine it was run on."""
+    parts = [
+        "# Benchmarks",
+        "",
+        "Written by `make bench`. Times are medians of interleaved repeats in one process; the "
+        "ratio is the time relative to the reference of each case (ratio 1); peak is the memory "
+        "torch allocates during the work; error is the largest relative deviation from float64.",
+        "",
+        "Machine: " + ", ".join(f"{key} {value}" for key, value in machine.items()) + ".",
+    ]
+    for entry in chosen:
+        parts += ["", f"## {entry.title}", ""]
+        parts += ["| case | variant | time | ratio | peak | error | target |"]
+        parts += ["|---|---|---:|---:|---:|---:|---|"]
+        parts += [
+            f"| {r.case} | {r.variant} | {_time(r)} | {r.ratio:.2f} | {r.peak_bytes / 1e6:.1f} MB "
+            f"| {_error(r)} | {r.target} |"
+            for r in rows
+            if r.benchmark == entry.name
+        ]
+    return "\n".join(parts) + "\n"
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)

@@ -1,0 +1,149 @@
+"""How it is measured: interleaved repeats, medians, peak memory, error against float64."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from cscnn.bench.registry import Case, Work, get
+
+
+@dataclass(frozen=True)
+class Row:
+    """One variant of one case, measured."""
+
+    benchmark: str
+    case: str
+    variant: str
+    seconds: float
+    ratio: float  # time relative to the reference
+    peak_bytes: int
+    error: float | None  # largest relative deviation from float64
+    target: str  # what was asked of this variant, and whether it held; empty if nothing was
+
+
+def run(
+    name: str, *, repeats: int = 15, progress: Callable[[str], None] = lambda _: None
+) -> Iterator[Row]:
+    """Measure all cases of one benchmark, yielding rows as they become known."""
+    for case in get(name).cases():
+        progress(f"{name}: {case.label}")
+        yield from _measure(name, case, repeats)
+
+
+def _measure(name: str, case: Case, repeats: int) -> Iterator[Row]:
+    outputs = {
+        variant: [t.detach().clone() for t in work()] for variant, work in case.variants.items()
+    }
+    truth = [t.detach() for t in case.truth()] if case.truth else None
+    peaks = {variant: peak_memory(work) for variant, work in case.variants.items()}
+    loops = {variant: _loops(work) for variant, work in case.variants.items()}
+    times: dict[str, list[float]] = {variant: [] for variant in case.variants}
+    for _ in range(repeats):  # interleaved, so that a slow moment of the machine hits all alike
+        for variant, work in case.variants.items():
+            times[variant].append(_time(work, loops[variant]))
+    medians = {variant: statistics.median(values) for variant, values in times.items()}
+    for position, variant in enumerate(case.variants):
+        ratio = medians[variant] / medians[case.reference]
+        yield Row(
+            benchmark=name,
+            case=case.label,
+            variant=variant,
+            seconds=medians[variant],
+            ratio=ratio,
+            peak_bytes=peaks[variant],
+            error=_error(outputs[variant], truth) if truth else None,
+            target=_verdict(case, ratio, peaks[variant] / max(peaks[case.reference], 1))
+            if position == 0
+            else "",
+        )
+
+
+def _verdict(case: Case, time_ratio: float, memory_ratio: float) -> str:
+    parts = []
+    if case.speedup is not None:
+        met = "met" if time_ratio * case.speedup <= 1 else "MISSED"
+        parts.append(f"{case.speedup:g}x faster: {met} ({1 / time_ratio:.1f}x)")
+    if case.memory is not None:
+        met = "met" if memory_ratio <= case.memory else "MISSED"
+        parts.append(f"memory ≤ {case.memory:.2f}: {met} ({memory_ratio:.2f})")
+    return ", ".join(parts)
+
+
+def _error(outputs: Sequence[Tensor], truth: Sequence[Tensor]) -> float:
+    return max(
+        ((a.double() - b).abs().max() / b.abs().max()).item()
+        for a, b in zip(outputs, truth, strict=True)
+    )
+
+
+def _loops(work: Work) -> int:
+    """Enough calls per measurement that the clock does not matter."""
+    return max(1, int(5e-3 / max(_time(work, 1), 1e-7)))
+
+
+def _time(work: Work, loops: int) -> float:
+    _synchronize()
+    start = time.perf_counter()
+    for _ in range(loops):
+        work()
+    _synchronize()
+    return (time.perf_counter() - start) / loops
+
+
+def _synchronize() -> None:
+    if torch.accelerator.is_available():
+        torch.accelerator.synchronize()
+
+
+def peak_memory(work: Work) -> int:
+    """Largest number of bytes allocated by torch at one time during the work, beyond the start."""
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        work()
+        return torch.cuda.max_memory_allocated() - before
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else it reports every start on stderr
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True, acc_events=True
+    ) as profile:
+        work()
+    result = profile.profiler.kineto_results
+    changes = [(e.start_ns(), e.nbytes()) for e in result.events() if e.name() == "[memory]"]
+    live = peak = 0
+    for _, change in sorted(changes, key=lambda c: c[0]):
+        live += change
+        peak = max(peak, live)
+    return peak
+
+
+def machine() -> dict[str, str]:
+    """What the numbers were measured on."""
+    return {
+        "processor": _processor(),
+        "torch threads": str(torch.get_num_threads()),
+        "accelerator": str(torch.accelerator.current_accelerator())
+        if torch.accelerator.is_available()
+        else "none",
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "system": platform.system(),
+    }
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

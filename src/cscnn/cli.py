@@ -1,0 +1,117 @@
+"""The command line: ``cscnn bench`` and ``cscnn info``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import cscnn
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit code."""
+    parser = _parser()
+    args = parser.parse_args(argv)
+    try:
+        return int(args.run(args))
+    except (ValueError, TypeError, OSError) as error:
+        if args.debug:
+            raise
+        print(f"cscnn: error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("cscnn: interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="cscnn", description="Equivariant convolutional networks on multivector fields."
+    )
+    parser.add_argument("--version", action="version", version=f"cscnn {cscnn.__version__}")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of errors")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    bench = commands.add_parser(
+        "bench",
+        help="measure speed, memory and rounding error beside the alternatives",
+        description="Runs every hot path side by side with its competitors in this process: times "
+        "are medians of interleaved repeats, ratios are relative to the reference of each case.",
+        epilog="example: cscnn bench --only geometric_product --repeats 31",
+    )
+    bench.add_argument("--only", nargs="+", metavar="NAME", help="some benchmarks (see --list)")
+    bench.add_argument("--list", action="store_true", help="list the benchmarks and stop")
+    bench.add_argument("--repeats", type=int, default=15, help="per variant (default: %(default)s)")
+    bench.add_argument("--json", type=Path, metavar="FILE", help="also write the rows as JSON")
+    bench.add_argument("--markdown", type=Path, metavar="FILE", help="also write a page of tables")
+    bench.set_defaults(run=_bench)
+
+    info = commands.add_parser(
+        "info",
+        help="describe the Clifford algebra of a metric",
+        description="Lists the blades of Cl(p, q), their squares, and which physical quantities "
+        "they hold.",
+        epilog="example: cscnn info --metric=+--     (spacetime with time first, two space axes)",
+    )
+    info.add_argument("--metric", default="+++", help="one sign per axis (default: %(default)s)")
+    info.set_defaults(run=_info)
+    return parser
+
+
+def _bench(args: argparse.Namespace) -> int:
+    from cscnn import bench
+    from cscnn.bench import report
+    from cscnn.bench.registry import get
+
+    if args.repeats < 1:
+        raise ValueError(f"--repeats must be at least 1, got {args.repeats}")
+    chosen = [get(name) for name in (args.only or bench.names())]
+    if args.list:
+        for entry in chosen:
+            print(f"{entry.name:<24} {entry.title}")
+        return 0
+    for path in (args.json, args.markdown):  # find out before the long part, not after it
+        if path is not None and not path.parent.is_dir():
+            raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into")
+    rows = []
+    for entry in chosen:
+        print(f"\n{entry.title} [{entry.name}]\n{report.HEADER}", flush=True)
+        for row in bench.run(entry.name, repeats=args.repeats, progress=report.progress):
+            rows.append(row)
+            print(report.line(row), flush=True)
+    if args.json is not None:
+        data = {"machine": bench.machine(), "rows": [asdict(row) for row in rows]}
+        report.write(args.json, json.dumps(data, indent=2) + "\n")
+    if args.markdown is not None:
+        report.write(args.markdown, report.markdown(chosen, rows, bench.machine()))
+    return 0
+
+
+def _info(args: argparse.Namespace) -> int:
+    signs = {"+": 1, "-": -1}
+    if not set(args.metric) <= set(signs):
+        raise ValueError(
+            f"--metric takes + and - signs only, e.g. --metric=+--, got {args.metric!r}"
+        )
+    algebra = cscnn.CliffordAlgebra([signs[s] for s in args.metric])
+    p, q = algebra.signature
+    print(f"Cl({p}, {q}), metric {algebra.metric}: {algebra.n_blades} blades")
+    print(f"{'grade':<7}{'holds':<14}blades (square)")
+    names = {0: "scalar", 1: "vector", 2: "bivector", 3: "trivector"}
+    for k in range(algebra.n_grades):
+        name = "pseudoscalar" if k == algebra.dim and k > 1 else names.get(k, f"{k}-vector")
+        entries = [
+            f"{algebra.blade_names[i]} ({algebra.blade_square(i):+d})"
+            for i in range(*algebra.grade_slice(k).indices(algebra.n_blades))
+        ]
+        print(f"{k:<7}{name:<14}{', '.join(entries)}")
+    print(f"transformations: {', '.join(algebra.kinds())}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""Pure functions behind the layers. Fields are (batch, channels, *space, blades)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from cscnn.algebra import CliffordAlgebra
+from cscnn.algebra.bilinear import BilinearTable, bilinear
+from cscnn.algebra.constants import constant
+
+
+def check_field(x: Tensor, algebra: CliffordAlgebra, channels: int | None = None) -> None:
+    """Raise unless x is a field (batch, channels, *space, blades) with that many channels."""
+    algebra.check(x)
+    if x.dim() < 3:
+        raise ValueError(
+            f"a field has shape (batch, channels, *space, {algebra.n_blades}), got {tuple(x.shape)}"
+        )
+    if channels is not None and x.shape[1] != channels:
+        raise ValueError(f"expected {channels} channels on axis 1, got shape {tuple(x.shape)}")
+
+
+def to_planes(x: Tensor) -> Tensor:
+    """Field -> (batch, channels, blades, points), a view where the memory order allows it.
+
+    Without space axes the batch plays the part of the points, so that channel mixing is one large
+    matrix product rather than many small ones.
+    """
+    if x.dim() == 3:
+        return x.permute(1, 2, 0).unsqueeze(0)
+    return x.movedim(-1, 2).flatten(3)
+
+
+def from_planes(planes: Tensor, like: Tensor) -> Tensor:
+    """Inverse of `to_planes`, with the space axes and the memory order of ``like``."""
+    if like.dim() == 3:
+        x = planes.squeeze(0).permute(2, 0, 1)
+    else:
+        x = planes.reshape(*planes.shape[:3], *like.shape[2:-1]).movedim(2, -1)
+    return x.contiguous() if like.stride(-1) == 1 else x
+
+
+def mix_channels(x: Tensor, weight: Tensor, algebra: CliffordAlgebra) -> Tensor:
+    """Channel mixing with one matrix per grade, on planes.
+
+    Args:
+        x: (batch, c_in, blades, points).
+        weight: (c_out, c_in, grades).
+
+    Returns:
+        (batch, c_out, blades, points)
+    """
+    batch, c_in, _, points = x.shape
+    mixed = [
+        weight[..., k] @ x[:, :, algebra.grade_slice(k)].reshape(batch, c_in, size * points)
+        for k, size in enumerate(algebra.grade_sizes)
+    ]
+    return torch.cat(mixed, -1).reshape(batch, weight.shape[0], algebra.n_blades, points)
+
+
+def weighted_product(
+    x: Tensor,
+    y: Tensor,
+    weight: Tensor,
+    tables: tuple[BilinearTable, ...],
+    path_slices: tuple[slice, ...],
+) -> Tensor:
+    """Fully connected geometric product with one weight per grade path, on planes.
+
+    out[o, C] = sum_i sum_paths weight[o, i, path] (x_i y_i restricted to the path)[C]. The path
+    products need n^2 multiplications per channel and no weights; the weights then enter as one
+    matrix product per output grade.
+
+    Args:
+        x, y: (batch, c_in, blades, points).
+        weight: (c_out, c_in, paths), paths sorted by output grade.
+        tables: per output grade, the product with one output slot for each (path, blade).
+        path_slices: per output grade, its paths.
+    """
+    batch, c_in, blades, points = x.shape
+    x, y = x.movedim(2, -1), y.movedim(2, -1)
+    mixed = []
+    for table, paths in zip(tables, path_slices, strict=True):
+        products = bilinear(x, y, table).movedim(-1, 2)  # (batch, c_in, paths * blades, points)
+        n_paths = paths.stop - paths.start
+        size = products.shape[2] // n_paths  # blades of this grade
+        products = products.reshape(batch, c_in * n_paths, size * points)
+        mixed.append(weight[..., paths].flatten(1) @ products)
+    return torch.cat(mixed, -1).reshape(batch, weight.shape[0], blades, points)
+
+
+def smooth_norm(q: Tensor) -> Tensor:
+    """(max(q, 0.01)^2 + 1e-16)^(1/4): about sqrt(q), bounded below where q is small or negative."""
+    return (q.clamp(min=0.01).square() + 1e-16) ** 0.25
+
+
+def grade_norm(x: Tensor, factor: Tensor, algebra: CliffordAlgebra) -> Tensor:
+    """x_k / (sigmoid(factor) (|x_k| - 1) + 1 + 1e-6) for each channel and grade k.
+
+    Args:
+        x: field (batch, channels, *space, blades).
+        factor: (channels, grades); large values normalise fully, small ones not at all.
+    """
+    sizes = smooth_norm(algebra.norm_squared_by_grade(x)).movedim(-1, 0)  # grade planes
+    strength = factor.sigmoid().T.reshape(algebra.n_grades, 1, -1, *(1,) * (x.dim() - 3))
+    divisor = strength * (sizes - 1) + (1 + 1e-6)
+    return x / divisor[constant(algebra.grades, torch.int64, x.device)].movedim(0, -1)
+
+
+def layer_norm(x: Tensor, algebra: CliffordAlgebra) -> Tensor:
+    """x / (m + 1e-6), m the mean of |x| over the channels at each point."""
+    mean = smooth_norm(algebra.norm_squared(x)).mean(1, keepdim=True)
+    return x / (mean + 1e-6).unsqueeze(-1)
+
+
+def gate(x: Tensor) -> Tensor:
+    """x Φ(x^(0)): each multivector scaled by the Gaussian CDF (tanh form) of its scalar part."""
+    scalar = x[..., :1]
+    return x * torch.sigmoid(math.sqrt(8 / math.pi) * (scalar + 0.044715 * scalar**3))

@@ -1,0 +1,61 @@
+"""Normalisations by the invariant norms of multivectors."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from cscnn.algebra import CliffordAlgebra
+from cscnn.nn.functional import check_field, grade_norm, layer_norm
+
+
+class GradeNorm(nn.Module):
+    """Divides every grade of every channel by its norm, to a learnt degree (Ruhe et al. 2023).
+
+    x_k / (sigmoid(factor) (|x_k| - 1) + 1 + 1e-6). Commutes with ρ(g): |x_k| is invariant.
+
+    Args:
+        algebra: the Clifford algebra.
+        channels: number of channels.
+
+    Shape:
+        (batch, channels, *space, blades), unchanged.
+    """
+
+    def __init__(self, algebra: CliffordAlgebra, channels: int):
+        super().__init__()
+        self.algebra = algebra
+        self.channels = channels
+        self.factor = nn.Parameter(torch.zeros(channels, algebra.n_grades))
+
+    def reset_parameters(self) -> None:
+        """Start half-way between no normalisation and a full one."""
+        nn.init.zeros_(self.factor)
+
+    def forward(self, x: Tensor) -> Tensor:
+        check_field(x, self.algebra, self.channels)
+        return grade_norm(x, self.factor, self.algebra)
+
+    def extra_repr(self) -> str:
+        return f"{self.algebra}, {self.channels}"
+
+
+class MVLayerNorm(nn.Module):
+    """Divides a field by the mean norm of its channels at each point. No parameters.
+
+    Commutes with ρ(g): norms are invariant.
+
+    Shape:
+        (batch, channels, *space, blades), unchanged.
+    """
+
+    def __init__(self, algebra: CliffordAlgebra):
+        super().__init__()
+        self.algebra = algebra
+
+    def forward(self, x: Tensor) -> Tensor:
+        check_field(x, self.algebra)
+        return layer_norm(x, self.algebra)
+
+    def extra_repr(self) -> str:
+        return f"{self.algebra}"

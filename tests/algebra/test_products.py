@@ -1,0 +1,180 @@
+"""Products, involutions, duals and exponentials: the clifford package and loops as oracles."""
+
+import clifford
+import numpy as np
+import pytest
+import torch
+from conftest import metric_name, metrics
+
+from cscnn import CliffordAlgebra
+from cscnn.algebra.bilinear import PLANES_FROM, by_planes, gathered
+
+TOL = 1e-12
+
+
+@pytest.fixture(scope="module", params=metrics(4), ids=metric_name)
+def pair(request):
+    """Our algebra and the same one of the clifford package."""
+    layout, _ = clifford.Cl(sig=list(request.param), firstIdx=1)
+    return CliffordAlgebra(request.param), layout
+
+
+def draw(algebra, generator, count=4):
+    return torch.randn(count, algebra.n_blades, generator=generator, dtype=torch.float64)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _exact_series():
+    before = clifford.eps()
+    clifford.eps(1e-30)
+    yield
+    clifford.eps(before)
+
+
+def agree(ours, theirs):
+    theirs = torch.tensor(np.array([mv.value for mv in theirs]))
+    return (ours - theirs).abs().max() <= TOL * (1 + theirs.abs().max())
+
+
+def test_blade_order_is_the_oracles(pair):
+    algebra, layout = pair
+    assert algebra.blade_names == tuple(name or "1" for name in layout.names)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("geometric_product", lambda a, b: a * b),
+        ("wedge", lambda a, b: a ^ b),
+        ("left_contraction", lambda a, b: a.lc(b)),
+    ],
+)
+def test_binary_products(pair, generator, ours, theirs):
+    algebra, layout = pair
+    x, y = draw(algebra, generator), draw(algebra, generator)
+    expected = [
+        theirs(layout.MultiVector(a.numpy()), layout.MultiVector(b.numpy()))
+        for a, b in zip(x, y, strict=True)
+    ]
+    assert agree(getattr(algebra, ours)(x, y), expected)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("reverse", lambda a: ~a),
+        ("grade_involution", lambda a: a.gradeInvol()),
+        ("clifford_conjugation", lambda a: a.conjugate()),
+        ("dual", lambda a: a.dual()),
+    ],
+)
+def test_unary_operations(pair, generator, ours, theirs):
+    algebra, layout = pair
+    x = draw(algebra, generator)
+    assert agree(getattr(algebra, ours)(x), [theirs(layout.MultiVector(a.numpy())) for a in x])
+
+
+def test_grades(pair, generator):
+    algebra, layout = pair
+    x = draw(algebra, generator)
+    for k in range(algebra.n_grades):
+        projected = algebra.embed(algebra.grade(x, k), k)
+        assert agree(projected, [layout.MultiVector(a.numpy())(k) for a in x])
+
+
+def test_undual_inverts_dual(pair, generator):
+    algebra, _ = pair
+    x = draw(algebra, generator)
+    assert torch.allclose(algebra.undual(algebra.dual(x)), x, atol=TOL, rtol=0)
+
+
+def test_exponential_of_bivectors(pair, generator):
+    algebra, layout = pair
+    if algebra.dim < 2:
+        pytest.skip("no bivectors in one dimension")
+    b = algebra.embed(0.7 * algebra.grade(draw(algebra, generator), 2), 2)
+    exp = clifford.taylor_expansions.exp  # by default it stops at 1e-12
+    expected = [exp(layout.MultiVector(a.numpy()), max_order=40) for a in b]
+    assert agree(algebra.exp(b), expected)
+
+
+def test_versor_inverse(pair, generator):
+    algebra, layout = pair
+    v = algebra.versor(
+        algebra.random_orthogonal(batch=(4,), generator=generator, dtype=torch.float64)
+    )
+    assert agree(algebra.versor_inverse(v), [layout.MultiVector(a.numpy()).inv() for a in v])
+
+
+@pytest.mark.parametrize("metric", [(1,), (-1, 1), (1, -1, 1), (1, -1, -1, -1)], ids=metric_name)
+def test_naive_multiplication_of_generators(metric, generator):
+    """Multiply blades as words of generators, sorting by swaps: nothing shared with the library."""
+
+    def multiply(word):
+        sign, word = 1, list(word)
+        moved = True
+        while moved:
+            moved = False
+            for i in range(len(word) - 1):
+                if word[i] > word[i + 1]:
+                    word[i], word[i + 1], sign, moved = word[i + 1], word[i], -sign, True
+                elif word[i] == word[i + 1]:
+                    sign *= metric[word[i]]
+                    del word[i : i + 2]
+                    moved = True
+                    break
+        return tuple(word), sign
+
+    algebra = CliffordAlgebra(metric)
+    x, y = (draw(algebra, generator, 1)[0] for _ in range(2))
+    expected = torch.zeros(algebra.n_blades, dtype=torch.float64)
+    for i, a in enumerate(algebra.blades):
+        for j, b in enumerate(algebra.blades):
+            word, sign = multiply(a + b)
+            expected[algebra.blades.index(word)] += sign * x[i] * y[j]
+    assert torch.allclose(algebra.geometric_product(x, y), expected, atol=TOL, rtol=0)
+
+
+@pytest.mark.parametrize("metric", [(1,), (1, -1), (1, 1, 1), (1, -1, -1, -1)], ids=metric_name)
+@pytest.mark.parametrize("kind", ["geometric", "wedge", "left_contraction"])
+def test_planes_equal_gathers_in_every_role(metric, kind, generator):
+    algebra = CliffordAlgebra(metric)
+    table = algebra._tables[kind]
+    x, y = draw(algebra, generator, 7), draw(algebra, generator, 7)
+    for roles in table.rounds:
+        a, b = gathered(x, y, table, roles), by_planes(x, y, table, roles)
+        assert torch.allclose(a, b, atol=TOL, rtol=0)
+
+
+@pytest.mark.parametrize("blades_last", [True, False])
+def test_large_inputs_and_memory_order(blades_last, generator):
+    """Large inputs take the other path: same values, and the memory order of the input."""
+    algebra = CliffordAlgebra((1, -1, 1))
+    n = PLANES_FROM // algebra.n_blades + 1
+    if blades_last:
+        x, y = (torch.randn(2, n, 8, generator=generator).double() for _ in range(2))
+    else:
+        x, y = (torch.randn(2, 8, n, generator=generator).double().mT for _ in range(2))
+    x.requires_grad_()
+    z = algebra.geometric_product(x, y)
+    assert z.stride() == x.stride()
+    pieces = torch.stack([algebra.geometric_product(x[:, i], y[:, i]) for i in (0, 5, n - 1)], 1)
+    assert torch.allclose(z[:, [0, 5, n - 1]], pieces, atol=TOL, rtol=0)
+    (grad,) = torch.autograd.grad(z.square().sum(), x, create_graph=True)
+    small = x[:, 3].detach().requires_grad_()
+    loss = algebra.geometric_product(small, y[:, 3]).square().sum()
+    (expected,) = torch.autograd.grad(loss, small)
+    assert torch.allclose(grad[:, 3], expected, atol=1e-11)
+    (second,) = torch.autograd.grad(grad.sum(), x)
+    assert second.isfinite().all()
+    assert second.abs().max() > 0
+
+
+def test_broadcasting_and_promotion(generator):
+    algebra = CliffordAlgebra((1, 1))
+    x = torch.randn(5, 1, 4, generator=generator)
+    y = torch.randn(3, 4, generator=generator, dtype=torch.float64)
+    z = algebra.geometric_product(x, y)
+    assert z.shape == (5, 3, 4)
+    assert z.dtype == torch.float64
+    assert torch.allclose(z[2, 1], algebra.geometric_product(x[2, 0].double(), y[1]))

@@ -1,0 +1,35 @@
+import itertools
+import os
+
+os.environ.setdefault("NUMBA_DISABLE_JIT", "1")  # the clifford oracle computes little: no JIT
+
+import pytest
+import torch
+
+torch.set_num_threads(1)  # pytest-xdist uses the cores
+
+
+def metrics(max_dim: int, min_dim: int = 1) -> list[tuple[int, ...]]:
+    """All metrics with entries +1 and -1 in every order."""
+    return [
+        signs for d in range(min_dim, max_dim + 1) for signs in itertools.product((1, -1), repeat=d)
+    ]
+
+
+def signatures(max_dim: int, min_dim: int = 1) -> list[tuple[int, ...]]:
+    """One metric for each signature (p, q), with the time-like axes first."""
+    return [(1,) * p + (-1,) * (d - p) for d in range(min_dim, max_dim + 1) for p in range(d + 1)]
+
+
+def metric_name(metric: object) -> str:
+    return "".join("+" if s > 0 else "-" for s in metric) if isinstance(metric, tuple) else ""
+
+
+@pytest.fixture
+def generator() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)

@@ -1,0 +1,198 @@
+import copy
+import pickle
+
+import pytest
+import torch
+from conftest import metric_name, metrics
+
+from cscnn import CliffordAlgebra
+from cscnn.nn import CGENN, MVGELU, GeometricProductLayer, GradeNorm, MVLayerNorm, MVLinear
+from cscnn.testing import assert_equivariant, relative_error
+
+LAYERS = {
+    "linear": lambda a: MVLinear(a, 3, 4),
+    "product": lambda a: GeometricProductLayer(a, 3, 4),
+    "product_without_first_order": lambda a: GeometricProductLayer(a, 3, 4, first_order=False),
+    "grade_norm": lambda a: GradeNorm(a, 3),
+    "layer_norm": MVLayerNorm,
+    "gelu": MVGELU,
+    "cgenn": lambda a: CGENN(a, 3, 2, hidden_dim=5, num_layers=4),
+}
+layers = pytest.mark.parametrize("build", LAYERS.values(), ids=LAYERS)
+
+
+def randomise(module):
+    """Parameters away from special values, so that nothing holds by accident."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return module
+
+
+@layers
+@pytest.mark.parametrize("metric", metrics(4), ids=metric_name)
+def test_equivariant_with_gradients(build, metric):
+    algebra = CliffordAlgebra(metric)
+    assert_equivariant(
+        randomise(build(algebra)), algebra, shape=(4, 3), rapidity=2.0, samples=2, tol=1e-10
+    )
+
+
+@layers
+@pytest.mark.parametrize("space", [(), (5,), (4, 3), (2, 3, 2)], ids=str)
+def test_space_axes_and_memory_order(build, space):
+    """Same values for any number of space axes; blades-first in memory stays blades-first."""
+    algebra = CliffordAlgebra((1, -1, -1))
+    layer = randomise(build(algebra)).double()
+    x = torch.randn(2, 3, *space, 8, dtype=torch.float64)
+    y = layer(x)
+    assert y.is_contiguous()
+    assert y.shape == (2, y.shape[1], *space, 8)
+    points = layer(x.reshape(2, 3, -1, 8).movedim(2, 1).reshape(-1, 3, 8))
+    expected = points.reshape(2, -1, y.shape[1], 8).movedim(1, 2).reshape(y.shape)
+    assert relative_error(y, expected) < 1e-13
+    if space:
+        beside_channels = x.movedim(-1, 2).contiguous().movedim(2, -1)
+        z = layer(beside_channels)
+        assert relative_error(z, y) < 1e-13
+        assert z.movedim(-1, 2).is_contiguous()
+
+
+def dense_table(algebra):
+    eye = torch.eye(algebra.n_blades, dtype=torch.float64)
+    return algebra.geometric_product(eye[:, None], eye[None])  # [left, right, out]
+
+
+def naive_norm(q):
+    return (torch.clamp(q, min=0.01) ** 2 + 1e-16) ** 0.25
+
+
+def naive_grade_norm(x, factor, algebra):
+    y = torch.empty_like(x)
+    for k in range(algebra.dim + 1):
+        blades = [i for i, grade in enumerate(algebra.grades) if grade == k]
+        form = torch.tensor([algebra.blade_square(i) for i in blades], dtype=x.dtype)
+        form = form * (-1) ** (k * (k - 1) // 2)
+        r = naive_norm((form * x[..., blades] ** 2).sum(-1, keepdim=True))
+        a = torch.sigmoid(factor[None, :, k, None])
+        y[..., blades] = x[..., blades] / (a * (r - 1) + 1 + 1e-6)
+    return y
+
+
+@pytest.mark.parametrize("metric", [(1,), (1, -1), (1, 1, 1), (1, -1, -1, -1)], ids=metric_name)
+def test_product_layer_is_its_formula(metric):
+    """Loops over channels, blades and paths, written from the formula alone."""
+    algebra = CliffordAlgebra(metric)
+    layer = randomise(GeometricProductLayer(algebra, 2, 3)).double()
+    x = torch.randn(4, 2, algebra.n_blades, dtype=torch.float64)
+    grade = torch.tensor(algebra.grades)
+    right = torch.einsum("oin,pin->pon", layer.right.weight[..., grade], x)
+    right = naive_grade_norm(right, layer.norm.factor, algebra)
+    y = torch.einsum("oin,pin->pon", layer.linear.weight[..., grade], x)
+    y[..., 0] = y[..., 0] + layer.linear.bias
+    table = dense_table(algebra)
+    for a in range(algebra.n_blades):
+        for b in range(algebra.n_blades):
+            for c in range(algebra.n_blades):
+                if table[a, b, c]:
+                    path = layer.paths.index((grade[a].item(), grade[c].item(), grade[b].item()))
+                    pairs = x[..., a] * right[..., b] * table[a, b, c]
+                    y[..., c] = y[..., c] + pairs @ layer.weight[..., path].T
+    assert relative_error(layer(x), y / 2**0.5) < 1e-13
+
+
+def test_number_of_paths():
+    counts = [len(GeometricProductLayer(CliffordAlgebra((1,) * d), 1, 1).paths) for d in (1, 2, 3)]
+    assert counts == [4, 10, 20]
+
+
+def test_norms_and_gate_are_their_formulas():
+    algebra = CliffordAlgebra((1, -1, -1))
+    x = torch.randn(4, 3, 8, dtype=torch.float64)
+    norm = randomise(GradeNorm(algebra, 3)).double()
+    assert relative_error(norm(x), naive_grade_norm(x, norm.factor, algebra)) < 1e-13
+    form = torch.tensor([1, 1, -1, -1, -1, -1, 1, 1]).double()
+    mean = naive_norm((form * x**2).sum(-1)).mean(1)[:, None, None]
+    assert relative_error(MVLayerNorm(algebra)(x), x / (mean + 1e-6)) < 1e-13
+    gelu = torch.nn.functional.gelu(x[..., 0], approximate="tanh")
+    assert relative_error(MVGELU(algebra)(x)[..., 0], gelu) < 1e-13
+    ratio = MVGELU(algebra)(x) / x
+    assert relative_error(ratio, ratio[..., :1].expand_as(ratio)) < 1e-13
+
+
+def test_gradients_are_right():
+    algebra = CliffordAlgebra((1, -1))
+    net = randomise(CGENN(algebra, 1, 1, hidden_dim=2, num_layers=2)).double()
+    x = torch.randn(3, 1, 4, dtype=torch.float64, requires_grad=True)
+    parameters = dict(net.named_parameters())
+
+    def call(x, *values):
+        return torch.func.functional_call(net, dict(zip(parameters, values, strict=True)), (x,))
+
+    assert torch.autograd.gradcheck(call, (x, *parameters.values()))
+
+
+def test_initialisation_scale():
+    algebra = CliffordAlgebra((1, 1, 1))
+    layer = GeometricProductLayer(algebra, 50, 80)
+    assert layer.weight.std().item() == pytest.approx(1 / (50 * 4) ** 0.5, rel=0.05)
+    assert layer.right.weight.std().item() == pytest.approx(50**-0.5, rel=0.05)
+    assert layer.linear.bias.std().item() == pytest.approx(0.1 * 50**-0.5, rel=0.4)
+    assert layer.norm.factor.abs().sum() == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_dtypes(dtype):
+    algebra = CliffordAlgebra((1, -1, -1))
+    net = CGENN(algebra, 2, 2, hidden_dim=4, num_layers=2).to(dtype)
+    y = net(torch.randn(5, 2, 3, 8).to(dtype))
+    assert y.dtype == dtype
+    assert y.isfinite().all()
+
+
+def test_compile_export_copy_pickle():
+    algebra = CliffordAlgebra((1, -1))
+    net = CGENN(algebra, 2, 3, hidden_dim=4, num_layers=3)
+    x = torch.randn(5, 2, 6, 4)
+    compiled = torch.compile(net, fullgraph=True, backend="aot_eager")
+    assert relative_error(compiled(x), net(x)) < 1e-5
+    grads = [
+        torch.autograd.grad(f(x).square().sum(), list(net.parameters())) for f in (compiled, net)
+    ]
+    assert all(relative_error(a, b) < 1e-4 for a, b in zip(*grads, strict=True))
+    program = torch.export.export(net, (x,))
+    assert relative_error(program.module()(x), net(x)) < 1e-5
+    for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        assert torch.equal(other(x), net(x))
+    jacobian = torch.func.jacrev(net)(x[:1])
+    assert jacobian.shape == (1, 3, 6, 4, 1, 2, 6, 4)
+    assert torch.vmap(net)(x.expand(2, *x.shape)).shape == (2, 5, 3, 6, 4)
+
+
+def test_empty_batches():
+    net = CGENN(CliffordAlgebra((1, 1)), 2, 3)
+    assert net(torch.zeros(0, 2, 4)).shape == (0, 3, 4)
+    assert net(torch.zeros(0, 2, 5, 5, 4)).shape == (0, 3, 5, 5, 4)
+
+
+def test_errors():
+    algebra = CliffordAlgebra((1, 1))
+    with pytest.raises(ValueError, match=r"blades \[3\] \(\['e12'\]\) is not invariant"):
+        MVLinear(algebra, 1, 1, bias=(0, 3))
+    assert MVLinear(algebra, 1, 1, bias=(0,)).bias is not None
+    assert MVLinear(algebra, 1, 1, bias=()).bias is None
+    with pytest.raises(ValueError, match="c_in must be at least 1, got 0"):
+        MVLinear(algebra, 0, 1)
+    with pytest.raises(TypeError, match=r"c_out must be an integer, got 2\.0"):
+        GeometricProductLayer(algebra, 1, 2.0)
+    with pytest.raises(ValueError, match="num_layers must be at least 1, got 0"):
+        CGENN(algebra, 1, 1, num_layers=0)
+    layer = MVLinear(algebra, 2, 3)
+    with pytest.raises(ValueError, match=r"expected 2 channels on axis 1, got shape \(5, 3, 4\)"):
+        layer(torch.zeros(5, 3, 4))
+    with pytest.raises(ValueError, match=r"\(batch, channels, \*space, 4\), got \(2, 4\)"):
+        layer(torch.zeros(2, 4))
+    with pytest.raises(ValueError, match=r"4 blades of .* got shape \(5, 2, 8\)"):
+        layer(torch.zeros(5, 2, 8))
+    with pytest.raises(TypeError, match=r"torch\.int64"):
+        layer(torch.zeros(5, 2, 4, dtype=torch.int64))

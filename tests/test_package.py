@@ -1,0 +1,124 @@
+"""What a user meets first: import, README, command line, benchmarks."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cscnn
+from cscnn import bench
+from cscnn.bench.registry import Case
+from cscnn.cli import main
+
+ROOT = Path(__file__).parents[1]
+HEAVY = ("lightning", "h5py", "matplotlib", "scipy", "numba", "clifford", "neuralop", "safetensors")
+
+
+def run_python(code):
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    ).stdout
+
+
+def test_import_is_light():
+    """Nothing heavier than torch, and at most 0.3 s on top of it (best of three)."""
+    code = (
+        "import time, torch, sys; before = set(sys.modules); start = time.perf_counter(); "
+        "import cscnn; print(time.perf_counter() - start); "
+        f"print([m for m in {HEAVY!r} if m in set(sys.modules) - before])"
+    )
+    runs = [run_python(code).splitlines() for _ in range(3)]
+    assert runs[0][1] == "[]"
+    assert min(float(seconds) for seconds, _ in runs) < 0.3
+
+
+def test_version_has_one_source():
+    from importlib.metadata import version
+
+    assert version("cscnn") == cscnn.__version__
+    assert f"version: {cscnn.__version__}" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {cscnn.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def readme_blocks():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+
+
+def test_readme_examples_run():
+    blocks = readme_blocks()
+    assert blocks
+    run_python("\n".join(blocks))
+
+
+def test_readme_commands_exist():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^make (\w+)", text, re.MULTILINE))
+    assert {"demo", "test"} <= targets
+    assert all(f"\n{target}:" in makefile for target in targets)
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
+def test_examples_run(script):
+    result = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert result.stdout
+
+
+def test_info(capsys):
+    assert main(["info", "--metric=+--"]) == 0
+    out = capsys.readouterr().out
+    assert "e12 (+1), e13 (+1), e23 (-1)" in out
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["info", "--metric=+0"], "takes + and - signs only"),
+        (["info", "--metric=+++++++"], "between 1 and 6 entries, got 7"),
+        (["bench", "--only", "nonsense"], "unknown benchmark 'nonsense': choose from"),
+        (["bench", "--repeats", "0"], "--repeats must be at least 1, got 0"),
+        (["bench", "--json", "no/such/folder/x.json"], "there is no folder"),
+    ],
+)
+def test_cli_errors_are_one_line(argv, message, capsys):
+    assert main(argv) == 1
+    err = capsys.readouterr().err
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_debug_shows_the_traceback():
+    with pytest.raises(ValueError, match="signs only"):
+        main(["--debug", "info", "--metric=x"])
+
+
+def test_bench_measures_and_writes(tmp_path, capsys):
+    assert main(["bench", "--list"]) == 0
+    assert "product_layer" in capsys.readouterr().out
+    paths = [tmp_path / "bench.json", tmp_path / "page.md"]
+    argv = ["bench", "--only", "product_layer", "--repeats", "1"]
+    assert main([*argv, "--json", str(paths[0]), "--markdown", str(paths[1])]) == 0
+    data = json.loads(paths[0].read_text())
+    ours, dense = data["rows"]
+    assert (ours["variant"], dense["ratio"]) == ("cscnn", 1.0)
+    assert ours["error"] < 1e-5
+    assert 0 < ours["peak_bytes"] < dense["peak_bytes"]
+    assert data["machine"]["torch"] in paths[1].read_text()
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_every_benchmark_yields_cases():
+    for name in bench.names():
+        case = next(iter(bench.registry.get(name).cases()))
+        assert case.reference in case.variants
+
+
+def test_a_case_needs_its_reference():
+    with pytest.raises(ValueError, match="'b' is not one of"):
+        Case("x", {"a": list}, reference="b")
