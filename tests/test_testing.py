@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from cscnn import CliffordAlgebra
-from cscnn.nn import MVLinear
+from cscnn.nn import CGENN, MVLinear
 from cscnn.testing import assert_equivariant, equivariance_errors, relative_error
 
 ALGEBRA = CliffordAlgebra((1, -1, -1))
@@ -27,7 +27,7 @@ def test_ordinary_layers_fail_for_every_kind():
         assert_equivariant(Flat(), ALGEBRA, shape=(5, 2))
 
 
-def test_the_wrong_signature_fails_for_boosts_only():
+def test_the_wrong_signature_fails_but_for_rotations():
     layer = MVLinear(ALGEBRA, 2, 2)
     euclidean = CliffordAlgebra((1, 1, 1))
 
@@ -36,7 +36,7 @@ def test_the_wrong_signature_fails_for_boosts_only():
 
     errors = equivariance_errors(norm_of_the_wrong_metric, ALGEBRA, shape=(5, 2))
     assert errors["rotation"] < 1e-12
-    assert errors["boost"] > 1e-3
+    assert min(errors["boost"], errors["reflection"], errors["any"]) > 1e-3
 
 
 def test_wrong_gradients_are_seen():
@@ -51,6 +51,57 @@ def test_wrong_gradients_are_seen():
 
     assert equivariance_errors(Detached.apply, ALGEBRA, (3,), gradients=False)["boost"] < 1e-12
     assert equivariance_errors(Detached.apply, ALGEBRA, (3,), gradients=True)["boost"] > 0.1
+
+
+def test_wrong_parameter_gradients_are_seen():
+    class Scale(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(()))
+
+        def forward(self, x):
+            # Same values as 1 * x, but the gradient of the parameter sees the components of x.
+            leak = self.scale * x.sum()
+            return x + leak - leak.detach()
+
+    assert equivariance_errors(Scale(), ALGEBRA, (3,), gradients=False)["boost"] < 1e-12
+    assert equivariance_errors(Scale(), ALGEBRA, (3,))["boost"] > 1e-3
+
+
+def test_correct_networks_pass_for_every_seed():
+    net = CGENN(CliffordAlgebra((1, -1, -1, -1)), 2, 1)
+    for seed in range(30):
+        torch.manual_seed(seed)
+        net.reset_parameters()
+        assert_equivariant(net, net.algebra, shape=(4, 2), samples=1, seed=seed)
+
+
+def test_single_precision_has_its_own_tolerance():
+    assert_equivariant(MVLinear(ALGEBRA, 2, 2), ALGEBRA, (3, 2), dtype=torch.float32)
+
+
+def test_asserts_that_would_test_nothing_are_errors():
+    for options in ({"samples": 0}, {"kinds": ()}, {"kinds": "spin"}):
+        with pytest.raises(ValueError, match="samples must be|kinds must|kind must be one of"):
+            assert_equivariant(torch.relu, ALGEBRA, (3, 2), **options)
+    for shape in ((0, 2), 5, (5.0, 1)):
+        with pytest.raises(ValueError, match="shape must be a sequence of positive integers"):
+            assert_equivariant(torch.relu, ALGEBRA, shape)
+    assert assert_equivariant(lambda x: 2 * x, ALGEBRA, (3,), kinds="boost").keys() == {"boost"}
+
+
+def test_outputs_that_are_not_multivectors_are_errors():
+    for function, got in (
+        (ALGEBRA.norm_squared, r"shape \(3,\)"),
+        (lambda x: (x, x), "tuple"),
+        (lambda x: None, "NoneType"),
+    ):
+        with pytest.raises(ValueError, match=f"must return multivectors.*got {got}"):
+            equivariance_errors(function, ALGEBRA, (3,))
+    with pytest.raises(ValueError, match="pass gradients=False"):
+        equivariance_errors(lambda x: x.detach(), ALGEBRA, (3,))
+    with pytest.raises(TypeError, match="expected a CliffordAlgebra"):
+        equivariance_errors(ALGEBRA.reverse, (1, 1), (3,))
 
 
 def test_nan_counts_as_failure():

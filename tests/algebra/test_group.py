@@ -96,7 +96,26 @@ def test_versor_of_hard_elements():
 def test_membership():
     algebra = CliffordAlgebra((1, -1))
     g = torch.stack([torch.eye(2), torch.tensor([[1.0, 0.1], [0.0, 1.0]])])
-    assert algebra.is_orthogonal(g).tolist() == [True, False]
+    for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
+        assert algebra.is_orthogonal(g.to(dtype)).tolist() == [True, False]
+
+
+def test_rapidity_range(generator):
+    algebra = CliffordAlgebra((1, -1, -1))
+    g = algebra.random_orthogonal(
+        "boost", batch=50, rapidity=(1.0, 1.5), generator=generator, dtype=torch.float64
+    )
+    rapidity = torch.acosh(g[:, 0, 0])
+    assert (rapidity >= 1).all()
+    assert (rapidity <= 1.5).all()
+
+
+def test_reflections_are_along_vectors_of_both_signs(generator):
+    algebra = CliffordAlgebra((1, -1, -1))
+    g = algebra.random_orthogonal("reflection", batch=50, generator=generator)
+    forward = g[:, 0, 0] > 0  # along space-like vectors: time keeps its direction
+    assert forward.any()
+    assert not forward.all()
 
 
 def test_errors():
@@ -105,8 +124,13 @@ def test_errors():
         algebra.random_orthogonal("boost")
     with pytest.raises(ValueError, match=r"rotation, boost, reflection, any, got 'spin'"):
         algebra.random_orthogonal("spin")
-    with pytest.raises(ValueError, match="rapidity must be non-negative, got -1"):
-        algebra.random_orthogonal(rapidity=-1)
+    for rapidity in (-1, float("inf"), float("nan"), (2, 1)):
+        with pytest.raises(ValueError, match="rapidity must be finite and non-negative, got"):
+            algebra.random_orthogonal(rapidity=rapidity)
+    with pytest.raises(TypeError, match=r"real floating dtype, got torch\.int64"):
+        algebra.random_orthogonal(dtype=torch.int64)
+    with pytest.raises(ValueError, match=r"not in O\(3, 0\)"):
+        algebra.versor(torch.tensor([[3.0, 1, 0], [5, 1, 0], [0, 0, 1]]).bfloat16())
     with pytest.raises(ValueError, match=r"\(\.\.\., 3, 3\) for metric .* got \(2, 2\)"):
         algebra.action(torch.eye(2))
     with pytest.raises(TypeError, match=r"torch\.int64"):

@@ -150,6 +150,45 @@ def test_dtypes(dtype):
     assert y.isfinite().all()
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("size", [20.0, 1000.0])
+def test_large_values_in_half_precision(dtype, size):
+    """Squares of such values overflow float16: norms and gate have to take care."""
+    algebra = CliffordAlgebra((1, 1, 1))
+    x = (size * torch.randn(4, 3, 8)).to(dtype)
+    for layer in (MVLayerNorm(algebra), GradeNorm(algebra, 3), MVGELU(algebra)):
+        low, exact = layer.to(dtype)(x), layer.double()(x.double())
+        assert relative_error(low.double(), exact) < 0.02
+    leaf = (-300 * torch.ones(1, 1, 8)).to(dtype).requires_grad_()
+    MVGELU(algebra)(leaf).sum().backward()
+    assert leaf.grad.isfinite().all()
+
+
+def test_autocast_gives_one_dtype():
+    algebra = CliffordAlgebra((1, -1))
+    x = torch.randn(5, 2, 4)
+    with torch.autocast("cpu", torch.bfloat16):
+        for bias in (True, False):
+            assert MVLinear(algebra, 2, 3, bias=bias)(x).dtype == torch.bfloat16
+        assert CGENN(algebra, 2, 3)(x).dtype == torch.bfloat16
+
+
+def test_hooks_of_sublayers_fire():
+    layer = GeometricProductLayer(CliffordAlgebra((1, 1)), 2, 3)
+    fired = []
+    for name, child in layer.named_children():
+        child.register_forward_hook(lambda *_, name=name: fired.append(name))
+    layer(torch.randn(4, 2, 4))
+    assert sorted(fired) == ["linear", "norm", "right"]
+
+
+def test_pickles_are_small_and_share_their_tables():
+    net = CGENN(CliffordAlgebra((1, -1, -1, -1)), 1, 1, hidden_dim=2)
+    data = pickle.dumps(net)
+    assert len(data) < 8 * sum(p.numel() * 4 for p in net.parameters()) + 20_000
+    assert pickle.loads(data).products[0]._tables[0] is net.products[0]._tables[0]
+
+
 def test_compile_export_copy_pickle():
     algebra = CliffordAlgebra((1, -1))
     net = CGENN(algebra, 2, 3, hidden_dim=4, num_layers=3)
@@ -188,7 +227,9 @@ def test_errors():
     with pytest.raises(ValueError, match="num_layers must be at least 1, got 0"):
         CGENN(algebra, 1, 1, num_layers=0)
     layer = MVLinear(algebra, 2, 3)
-    with pytest.raises(ValueError, match=r"expected 2 channels on axis 1, got shape \(5, 3, 4\)"):
+    with pytest.raises(
+        ValueError, match=r"expected 2 channel\(s\) on axis 1 of .* got shape \(5, 3, 4\)"
+    ):
         layer(torch.zeros(5, 3, 4))
     with pytest.raises(ValueError, match=r"\(batch, channels, \*space, 4\), got \(2, 4\)"):
         layer(torch.zeros(2, 4))
@@ -196,3 +237,16 @@ def test_errors():
         layer(torch.zeros(5, 2, 8))
     with pytest.raises(TypeError, match=r"torch\.int64"):
         layer(torch.zeros(5, 2, 4, dtype=torch.int64))
+    with pytest.raises(TypeError, match=r"field is torch\.float64 but the layer's weights are"):
+        layer(torch.zeros(5, 2, 4).double())
+    with pytest.raises(ValueError, match="field and the layer must be on one device"):
+        layer(torch.zeros(5, 2, 4, device="meta"))
+    for build in (MVGELU, MVLayerNorm, lambda a: MVLinear(a, 1, 1), lambda a: CGENN(a, 1, 1)):
+        with pytest.raises(TypeError, match=r"expected a CliffordAlgebra, .* got \(1, 1\)"):
+            build((1, 1))
+    with pytest.raises(ValueError, match="hidden_dim must be at least 1, got 0"):
+        CGENN(algebra, 1, 1, hidden_dim=0)
+    with pytest.raises(ValueError, match="channels must be at least 1, got -1"):
+        GradeNorm(algebra, -1)
+    with pytest.raises(TypeError, match="bias must be True, False or a sequence .* got None"):
+        MVLinear(algebra, 1, 1, bias=None)

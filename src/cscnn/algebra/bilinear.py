@@ -4,10 +4,12 @@ A product of two multivectors has one term per pair of blades, z_c += s x_a y_b,
 n^2 terms says everything; the dense n x n x n Cayley tensor is never built. There are two ways to
 run a table, equal up to rounding:
 
-- `gathered`: three gathers, two products, one sum. Few operations; for small inputs, for
-  ``torch.compile`` (which fuses them into one loop), and as the reference.
+- `gathered`: two gathers, two products, one sum. Few operations; for small inputs, and as the
+  reference.
 - `by_planes`: one fused multiply-add per term over whole coefficient planes, all outputs of a
   round in one call. No intermediates; for large inputs.
+- `unrolled`: the same arithmetic written as one expression per output blade, for
+  ``torch.compile``, which fuses it into one loop without intermediates.
 
 The derivative of a bilinear map is again bilinear with the roles of the slots exchanged, so
 `_Bilinear` is its own backward, to any order.
@@ -15,7 +17,7 @@ The derivative of a bilinear map is again bilinear with the roles of the slots e
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import permutations
 from typing import Any
 
@@ -39,11 +41,19 @@ class BilinearTable:
     Args:
         terms: (left, right, out, coefficient) each.
         sizes: number of blades in the left, right and output slot.
+        recipe: a cached function and its arguments that make this very table. Copies and pickles of
+            modules then share it instead of carrying it along.
     """
 
-    def __init__(self, terms: Iterable[Term], sizes: tuple[int, int, int]):
+    def __init__(
+        self,
+        terms: Iterable[Term],
+        sizes: tuple[int, int, int],
+        recipe: tuple[Callable[..., BilinearTable], tuple[Any, ...]],
+    ):
         terms = tuple(terms)
         self.sizes = sizes
+        self.recipe = recipe
         #: roles -> rounds of terms; within a round every output occurs at most once
         self.rounds: dict[tuple[int, ...], list[list[Term]]] = {}
         #: roles -> left index, right index, coefficient: a row per output, padded with zeros
@@ -61,6 +71,9 @@ class BilinearTable:
                 tuple(tuple(t[i] for t in row) for row in full) for i in (0, 1, 3)
             )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.recipe
+
 
 def bilinear(x: Tensor, y: Tensor, table: BilinearTable) -> Tensor:
     """z with z_c = sum of s x_a y_b over the terms of ``table``; batch axes broadcast.
@@ -70,17 +83,19 @@ def bilinear(x: Tensor, y: Tensor, table: BilinearTable) -> Tensor:
         y: (..., right blades).
 
     Returns:
-        (..., output blades), in the memory order of the larger factor.
+        (..., output blades). Large results have the blades where the larger factor has them in
+        memory, innermost or not; small ones are contiguous.
     """
     if x.device != y.device:
         raise ValueError(f"both factors must be on one device, got {x.device} and {y.device}")
     dtype = torch.promote_types(x.dtype, y.dtype)
     shape = torch.broadcast_shapes(x.shape[:-1], y.shape[:-1])
-    blades_last = (x if x.numel() >= y.numel() else y).stride(-1) == 1
+    larger = x if x.dim() == len(shape) + 1 and x.shape[:-1] == shape else y
     x = x.to(dtype).expand(*shape, x.shape[-1])
     y = y.to(dtype).expand(*shape, y.shape[-1])
     if not _use_planes(x):
         return _apply(x, y, table, (0, 1, 2))
+    blades_last = larger.stride(-1) == 1
     z = _apply(_as_planes(x), _as_planes(y), table, (0, 1, 2))
     # A copy of two axes would take a slow path of torch: pretend there are three.
     return z.unsqueeze(0).contiguous().squeeze(0) if blades_last else z
@@ -92,7 +107,7 @@ def _use_planes(x: Tensor) -> bool:
 
 def _as_planes(x: Tensor) -> Tensor:
     """The same values with the blades outside the innermost memory axis."""
-    return _Planes.apply(x) if x.stride(-1) == 1 else x
+    return _Planes.apply(x) if x.stride(-1) in (0, 1) else x
 
 
 class _Planes(torch.autograd.Function):
@@ -121,7 +136,7 @@ class _Planes(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, dx: Tensor) -> Tensor:
-        return dx.clone()
+        return _Planes.apply(dx)  # a tangent must have the strides of its primal
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], x: Tensor) -> tuple[Tensor, int]:
@@ -137,7 +152,10 @@ class _Bilinear(torch.autograd.Function):
         dtype = x.dtype
         if dtype in (torch.bfloat16, torch.float16):  # sums of up to n terms: accumulate in float32
             x, y = x.float(), y.float()
-        run = by_planes if _use_planes(x) else gathered
+        if torch.compiler.is_compiling():
+            run = unrolled
+        else:
+            run = by_planes if _use_planes(x) else gathered
         return run(x, y, table, roles).to(dtype)
 
     @staticmethod
@@ -218,3 +236,19 @@ def by_planes(x: Tensor, y: Tensor, table: BilinearTable, roles: tuple[int, int,
             [float(coefficient) for _, _, _, coefficient in terms],
         )
     return z
+
+
+def unrolled(x: Tensor, y: Tensor, table: BilinearTable, roles: tuple[int, int, int]) -> Tensor:
+    """One sum of products per output blade, without in-place operations."""
+    left, right, coefficients = table.padded[roles]
+    xs, ys = x.unbind(-1), y.unbind(-1)
+    planes = []
+    for row in zip(left, right, coefficients, strict=True):
+        total = torch.zeros_like(xs[0])
+        for a, b, coefficient in zip(*row, strict=True):
+            if coefficient == 1:
+                total = total + xs[a] * ys[b]
+            elif coefficient == -1:
+                total = total - xs[a] * ys[b]
+        planes.append(total)
+    return torch.stack(planes, -1)

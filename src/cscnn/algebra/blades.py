@@ -19,8 +19,10 @@ Term = tuple[int, int, int, int]
 
 def check_metric(metric: object) -> tuple[int, ...]:
     """Return ``metric`` as a tuple of +1/-1 integers, or say what is wrong with it."""
-    if isinstance(metric, str) or not isinstance(metric, Iterable):
-        raise TypeError(f"metric must be a sequence with one sign per axis, got {metric!r}")
+    if isinstance(metric, str) and set(metric) <= {"+", "-"}:
+        metric = [1 if sign == "+" else -1 for sign in metric]
+    if isinstance(metric, str | set | frozenset) or not isinstance(metric, Iterable):
+        raise TypeError(f"metric must list one sign per axis, e.g. (1, -1) or '+-', got {metric!r}")
     entries = tuple(metric)
     signs = []
     for axis, entry in enumerate(entries):
@@ -39,7 +41,8 @@ def check_metric(metric: object) -> tuple[int, ...]:
             )
         if sign not in (1, -1):
             raise ValueError(
-                f"metric entries must be +1 or -1, got {sign} for axis {axis} of {entries!r}"
+                f"metric entries must be +1 or -1, got {sign} for axis {axis} of {entries!r}; "
+                "to give the numbers p and q use CliffordAlgebra.from_signature(p, q)"
             )
         signs.append(sign)
     if not 1 <= len(signs) <= MAX_DIM:
@@ -47,6 +50,20 @@ def check_metric(metric: object) -> tuple[int, ...]:
             f"metric must have between 1 and {MAX_DIM} entries, got {len(signs)}: {entries!r}"
         )
     return tuple(signs)
+
+
+def check_int(name: str, value: object, low: int) -> int:
+    """``value`` as an integer of at least ``low``, or an error that shows what came instead."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        kind = type(value).__name__
+        raise TypeError(f"{name} must be an integer, got {value!r} ({kind})") from None
+    if number < low:
+        raise ValueError(f"{name} must be at least {low}, got {number}")
+    return number
 
 
 def ordered_blades(dim: int) -> tuple[tuple[int, ...], ...]:

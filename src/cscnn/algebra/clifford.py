@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from math import comb
 
@@ -10,8 +11,16 @@ from torch import Tensor
 
 from cscnn.algebra import group
 from cscnn.algebra.bilinear import BilinearTable, bilinear
-from cscnn.algebra.blades import Term, blade_name, check_metric, ordered_blades, product_terms
-from cscnn.algebra.constants import constant
+from cscnn.algebra.blades import (
+    bit_mask,
+    blade_name,
+    check_int,
+    check_metric,
+    ordered_blades,
+    product_sign,
+    product_terms,
+)
+from cscnn.algebra.constants import constant, tracing
 
 
 class CliffordAlgebra:
@@ -20,12 +29,12 @@ class CliffordAlgebra:
     A multivector is the last axis of a tensor: ``n_blades = 2**dim`` coefficients, ordered by
     grade and then lexicographically (1, e1, e2, e12 in two dimensions). All methods broadcast over
     the other axes, are differentiable, and run in float32, float64, float16 and bfloat16 on any
-    device. The object holds no tensors of its own: it is immutable, hashable, picklable and equal
-    to every algebra of the same metric.
+    device. The object holds no tensors of its own; it is hashable, picklable and equal to every
+    algebra of the same metric.
 
     Args:
-        metric: one sign per axis, +1 or -1: ``(1, 1, 1)`` is Euclidean space, ``(1, -1, -1)`` is
-            spacetime with two space axes and time first.
+        metric: one sign per axis, +1 or -1: ``(1, 1, 1)`` is Euclidean space, ``(1, -1, -1)`` or
+            ``"+--"`` is spacetime with two space axes and time first.
 
     Example:
         >>> alg = CliffordAlgebra((1, -1, -1))
@@ -36,7 +45,7 @@ class CliffordAlgebra:
         tensor(3.)
     """
 
-    def __init__(self, metric: tuple[int, ...] | list[int]):
+    def __init__(self, metric: Sequence[int] | str):
         self.metric: tuple[int, ...] = check_metric(metric)
         self.dim = len(self.metric)
         self.n_blades = 2**self.dim
@@ -44,10 +53,14 @@ class CliffordAlgebra:
         self.signature = (self.metric.count(1), self.metric.count(-1))
         self.blades = ordered_blades(self.dim)
         self.blade_names = tuple(blade_name(axes) for axes in self.blades)
-        self.grades = tuple(len(axes) for axes in self.blades)
+        self.grades = _grades(self.dim)
         self.grade_sizes = tuple(comb(self.dim, k) for k in range(self.dim + 1))
-        self._tables = _product_tables(self.metric)
+        self._tables = {
+            kind: _product_table(self.metric, kind)
+            for kind in ("geometric", "wedge", "left_contraction")
+        }
         self._signs = _sign_vectors(self.metric)
+        self._pseudoscalar_product = _pseudoscalar_product(self.metric)
 
     @classmethod
     def from_signature(cls, p: int, q: int) -> CliffordAlgebra:
@@ -56,9 +69,7 @@ class CliffordAlgebra:
         >>> CliffordAlgebra.from_signature(1, 2) == CliffordAlgebra((1, -1, -1))
         True
         """
-        for name, value in (("p", p), ("q", q)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise ValueError(f"{name} must be a non-negative integer, got {value!r}")
+        p, q = check_int("p", p, low=0), check_int("q", q, low=0)
         return cls((1,) * p + (-1,) * q)
 
     def __repr__(self) -> str:
@@ -101,9 +112,10 @@ class CliffordAlgebra:
         size = where.stop - where.start
         check_dtype(components, "components")
         if components.dim() == 0 or components.shape[-1] != size:
+            hint = "; a scalar field needs x.unsqueeze(-1)" if size == 1 else ""
             raise ValueError(
-                f"grade {grade} of {self} has {size} components, got a tensor of shape "
-                f"{tuple(components.shape)}"
+                f"the last axis must hold the {size} component(s) of grade {grade} of {self}, "
+                f"got a tensor of shape {tuple(components.shape)}{hint}"
             )
         return torch.nn.functional.pad(components, (where.start, self.n_blades - where.stop))
 
@@ -155,13 +167,13 @@ class CliffordAlgebra:
 
     def dual(self, x: Tensor) -> Tensor:
         """x I^-1: grade k -> dim - k."""
-        self.check(x)
         return self.undual(x) * self.blade_square(-1)
 
     def undual(self, x: Tensor) -> Tensor:
         """x I, the inverse of `dual`."""
         self.check(x)
-        return self.geometric_product(x, self.pseudoscalar(dtype=x.dtype, device=x.device))
+        source, signs = self._pseudoscalar_product
+        return x[..., constant(source, torch.int64, x.device)] * constant(signs, x.dtype, x.device)
 
     def blade_square(self, blade: int) -> int:
         """e_A e_A for the blade of that index, +1 or -1."""
@@ -176,13 +188,13 @@ class CliffordAlgebra:
         self.check(v, "v")
         rev = self.reverse(v)
         square = self.geometric_product(v, rev)
-        if not torch.compiler.is_compiling():
+        if not tracing():
             eps = torch.finfo(v.dtype).eps
             size = v.detach().square().sum(-1)
             rest = square.detach()[..., 1:].abs().amax(-1)
             bad = (rest > 1e3 * eps * size) | (square.detach()[..., 0].abs() <= 10 * eps * size)
             if bad.any():
-                example = v.detach().flatten(0, -2)[bad.flatten()][0].tolist()
+                example = v.detach().reshape(-1, self.n_blades)[bad.reshape(-1)][0].tolist()
                 raise ValueError(
                     f"v is not an invertible versor of {self}: v reverse(v) must be a non-zero "
                     f"scalar; {int(bad.sum())} of {bad.numel()} fail, the first is {example}"
@@ -204,6 +216,7 @@ class CliffordAlgebra:
     def inner(self, x: Tensor, y: Tensor) -> Tensor:
         """<x, y> = sum_A eta_A x_A y_A, invariant under O(p, q): (..., n_blades) -> (...)."""
         self.check(y, "y")
+        same_device(x, y, "x", "y")
         return (self._scale(x, "form") * y).sum(-1)
 
     def norm_squared(self, x: Tensor) -> Tensor:
@@ -226,8 +239,8 @@ class CliffordAlgebra:
         self,
         kind: str = "any",
         *,
-        batch: tuple[int, ...] = (),
-        rapidity: float = 1.0,
+        batch: int | Sequence[int] = (),
+        rapidity: float | tuple[float, float] = 1.0,
         generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
@@ -239,12 +252,11 @@ class CliffordAlgebra:
                 signature), ``"reflection"`` (along one random non-null vector), or ``"any"`` (all
                 of these composed; reaches every connected component).
             batch: leading shape.
-            rapidity: largest rapidity of a boost; reflections and ``"any"`` obey it too.
+            rapidity: largest rapidity of a boost, or the range (smallest, largest); reflections
+                and ``"any"`` obey the largest too.
             generator: makes the draw reproducible.
         """
-        return group.random_orthogonal(
-            self.metric, kind, tuple(batch), rapidity, generator, dtype, device
-        )
+        return group.random_orthogonal(self.metric, kind, batch, rapidity, generator, dtype, device)
 
     def kinds(self) -> tuple[str, ...]:
         """The kinds of `random_orthogonal` that are not trivial in this signature."""
@@ -277,7 +289,8 @@ class CliffordAlgebra:
         self.check(x)
         if g.dim() != 2:
             raise ValueError(f"g must be one {self.dim} x {self.dim} matrix, got {tuple(g.shape)}")
-        return x @ self.action(g.to(x)).mT
+        same_device(x, g, "x", "g")
+        return x @ self.action(g).to(x.dtype).mT
 
     def versor(self, g: Tensor) -> Tensor:
         """An element of the Pin group over g: `sandwich` with it is ρ(g). Unique up to sign.
@@ -309,26 +322,55 @@ class CliffordAlgebra:
             )
 
 
+def check_algebra(algebra: object) -> CliffordAlgebra:
+    """``algebra`` if it is one, else an error that says how to make it."""
+    if not isinstance(algebra, CliffordAlgebra):
+        raise TypeError(
+            f"expected a CliffordAlgebra, e.g. CliffordAlgebra((1, 1)), got {algebra!r}"
+        )
+    return algebra
+
+
+def same_device(x: Tensor, y: Tensor, x_name: str, y_name: str) -> None:
+    """Raise unless both tensors are on one device."""
+    if x.device != y.device:
+        raise ValueError(
+            f"{x_name} and {y_name} must be on one device, got {x.device} and {y.device}"
+        )
+
+
 def check_dtype(x: Tensor, name: str) -> None:
+    """Raise unless x is a real floating tensor."""
     if not isinstance(x, Tensor):
-        raise TypeError(f"{name} must be a torch.Tensor, got {type(x).__name__}")
+        hint = ": use torch.from_numpy" if type(x).__name__ == "ndarray" else ""
+        raise TypeError(f"{name} must be a torch.Tensor, got {type(x).__name__}{hint}")
     if not x.is_floating_point():
         raise TypeError(f"{name} must have a real floating dtype such as float32, got {x.dtype}")
 
 
 @cache
-def _product_tables(metric: tuple[int, ...]) -> dict[str, BilinearTable]:
-    grade = [len(axes) for axes in ordered_blades(len(metric))]
+def _grades(dim: int) -> tuple[int, ...]:
+    return tuple(len(axes) for axes in ordered_blades(dim))
+
+
+@cache
+def _product_table(metric: tuple[int, ...], kind: str) -> BilinearTable:
+    grade = _grades(len(metric))
     terms = product_terms(metric)
+    if kind == "wedge":
+        terms = tuple(t for t in terms if grade[t[2]] == grade[t[0]] + grade[t[1]])
+    elif kind == "left_contraction":
+        terms = tuple(t for t in terms if grade[t[2]] == grade[t[1]] - grade[t[0]])
+    return BilinearTable(terms, (len(grade),) * 3, recipe=(_product_table, (metric, kind)))
 
-    def table(selected: list[Term]) -> BilinearTable:
-        return BilinearTable(selected, (len(grade),) * 3)
 
-    return {
-        "geometric": table(list(terms)),
-        "wedge": table([t for t in terms if grade[t[2]] == grade[t[0]] + grade[t[1]]]),
-        "left_contraction": table([t for t in terms if grade[t[2]] == grade[t[1]] - grade[t[0]]]),
-    }
+@cache
+def _pseudoscalar_product(metric: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """For each blade of x I: the blade of x it comes from, and the sign."""
+    masks = [bit_mask(axes) for axes in ordered_blades(len(metric))]
+    sources = [mask ^ masks[-1] for mask in masks]
+    signs = tuple(product_sign(metric, source, masks[-1]) for source in sources)
+    return tuple(masks.index(source) for source in sources), signs
 
 
 @cache

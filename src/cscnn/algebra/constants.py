@@ -6,17 +6,18 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 _cache: dict[tuple[int, torch.dtype, torch.device], tuple[Any, Tensor]] = {}
 
 
 def constant(values: tuple[Any, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """``torch.tensor(values)``, cached by the identity of ``values``.
+    """``torch.tensor(values)``, cached by the identity of ``values``: pass shared tuples only.
 
     Tracers get a fresh tensor, which becomes a constant of their graph; a tensor of a tracing mode
     must never be handed to later eager code.
     """
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or _get_current_dispatch_mode() is not None:
         return torch.tensor(values, dtype=dtype, device=device)
     key = (id(values), dtype, device)
     hit = _cache.get(key)
@@ -24,6 +25,10 @@ def constant(values: tuple[Any, ...], dtype: torch.dtype, device: torch.device) 
         return hit[1]
     with torch.inference_mode(False):
         tensor = torch.tensor(values, dtype=dtype, device=device)
-    if type(tensor) is Tensor:
-        _cache[key] = (values, tensor)  # holding ``values`` keeps its id taken
+    _cache[key] = (values, tensor)  # holding ``values`` keeps its id taken
     return tensor
+
+
+def tracing() -> bool:
+    """Whether values cannot be looked at: inside ``torch.compile``, export or ``torch.func``."""
+    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from cscnn.algebra import CliffordAlgebra
+from cscnn.algebra.clifford import check_algebra
 from cscnn.nn.functional import check_field, gate
 
 
@@ -19,7 +20,7 @@ class MVGELU(nn.Module):
 
     def __init__(self, algebra: CliffordAlgebra):
         super().__init__()
-        self.algebra = algebra
+        self.algebra = check_algebra(algebra)
 
     def forward(self, x: Tensor) -> Tensor:
         check_field(x, self.algebra)

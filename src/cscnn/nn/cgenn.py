@@ -7,9 +7,10 @@ from itertools import pairwise
 from torch import Tensor, nn
 
 from cscnn.algebra import CliffordAlgebra
+from cscnn.algebra.blades import check_int
+from cscnn.algebra.clifford import check_algebra
 from cscnn.nn.activation import MVGELU
 from cscnn.nn.functional import check_field, from_planes, to_planes
-from cscnn.nn.linear import check_size
 from cscnn.nn.norm import GradeNorm
 from cscnn.nn.product import GeometricProductLayer
 
@@ -46,8 +47,9 @@ class CGENN(nn.Module):
         num_layers: int = 4,
     ):
         super().__init__()
-        check_size("num_layers", num_layers)
-        self.algebra = algebra
+        check_int("num_layers", num_layers, low=1)
+        check_int("hidden_dim", hidden_dim, low=1)
+        self.algebra = check_algebra(algebra)
         self.c_in = c_in
         widths = [c_in, *[hidden_dim] * (num_layers - 1), c_out]
         self.products = nn.ModuleList(

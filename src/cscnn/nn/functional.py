@@ -9,18 +9,32 @@ from torch import Tensor
 
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.bilinear import BilinearTable, bilinear
+from cscnn.algebra.clifford import same_device
 from cscnn.algebra.constants import constant
 
 
-def check_field(x: Tensor, algebra: CliffordAlgebra, channels: int | None = None) -> None:
-    """Raise unless x is a field (batch, channels, *space, blades) with that many channels."""
+def check_field(
+    x: Tensor,
+    algebra: CliffordAlgebra,
+    channels: int | None = None,
+    weight: Tensor | None = None,
+) -> None:
+    """Raise unless x is a field (batch, channels, *space, blades) that fits these weights."""
     algebra.check(x)
+    layout = f"(batch, channels, *space, {algebra.n_blades})"
     if x.dim() < 3:
-        raise ValueError(
-            f"a field has shape (batch, channels, *space, {algebra.n_blades}), got {tuple(x.shape)}"
-        )
+        raise ValueError(f"a field has shape {layout}, got {tuple(x.shape)}")
     if channels is not None and x.shape[1] != channels:
-        raise ValueError(f"expected {channels} channels on axis 1, got shape {tuple(x.shape)}")
+        raise ValueError(
+            f"expected {channels} channel(s) on axis 1 of {layout}, got shape {tuple(x.shape)}"
+        )
+    if weight is not None:
+        same_device(x, weight, "the field", "the layer")
+        if x.dtype != weight.dtype and not torch.is_autocast_enabled(x.device.type):
+            raise TypeError(
+                f"the field is {x.dtype} but the layer's weights are {weight.dtype}: cast one of "
+                f"them, e.g. x.to({weight.dtype})"
+            )
 
 
 def to_planes(x: Tensor) -> Tensor:
@@ -65,8 +79,8 @@ def weighted_product(
     x: Tensor,
     y: Tensor,
     weight: Tensor,
+    paths_by_grade: tuple[list[int], ...],
     tables: tuple[BilinearTable, ...],
-    path_slices: tuple[slice, ...],
 ) -> Tensor:
     """Fully connected geometric product with one weight per grade path, on planes.
 
@@ -76,18 +90,17 @@ def weighted_product(
 
     Args:
         x, y: (batch, c_in, blades, points).
-        weight: (c_out, c_in, paths), paths sorted by output grade.
+        weight: (c_out, c_in, paths).
+        paths_by_grade: per output grade, the indices of its paths.
         tables: per output grade, the product with one output slot for each (path, blade).
-        path_slices: per output grade, its paths.
     """
     batch, c_in, blades, points = x.shape
     x, y = x.movedim(2, -1), y.movedim(2, -1)
     mixed = []
-    for table, paths in zip(tables, path_slices, strict=True):
+    for table, paths in zip(tables, paths_by_grade, strict=True):
         products = bilinear(x, y, table).movedim(-1, 2)  # (batch, c_in, paths * blades, points)
-        n_paths = paths.stop - paths.start
-        size = products.shape[2] // n_paths  # blades of this grade
-        products = products.reshape(batch, c_in * n_paths, size * points)
+        size = products.shape[2] // len(paths)  # blades of this grade
+        products = products.reshape(batch, c_in * len(paths), size * points)
         mixed.append(weight[..., paths].flatten(1) @ products)
     return torch.cat(mixed, -1).reshape(batch, weight.shape[0], blades, points)
 
@@ -97,6 +110,11 @@ def smooth_norm(q: Tensor) -> Tensor:
     return (q.clamp(min=0.01).square() + 1e-16) ** 0.25
 
 
+def widened(x: Tensor) -> Tensor:
+    """x in a dtype whose squares and cubes do not overflow: half precision becomes float32."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
 def grade_norm(x: Tensor, factor: Tensor, algebra: CliffordAlgebra) -> Tensor:
     """x_k / (sigmoid(factor) (|x_k| - 1) + 1 + 1e-6) for each channel and grade k.
 
@@ -104,19 +122,25 @@ def grade_norm(x: Tensor, factor: Tensor, algebra: CliffordAlgebra) -> Tensor:
         x: field (batch, channels, *space, blades).
         factor: (channels, grades); large values normalise fully, small ones not at all.
     """
+    dtype, x = x.dtype, widened(x)
     sizes = smooth_norm(algebra.norm_squared_by_grade(x)).movedim(-1, 0)  # grade planes
     strength = factor.sigmoid().T.reshape(algebra.n_grades, 1, -1, *(1,) * (x.dim() - 3))
     divisor = strength * (sizes - 1) + (1 + 1e-6)
-    return x / divisor[constant(algebra.grades, torch.int64, x.device)].movedim(0, -1)
+    y = x / divisor[constant(algebra.grades, torch.int64, x.device)].movedim(0, -1)
+    return y.to(dtype)
 
 
 def layer_norm(x: Tensor, algebra: CliffordAlgebra) -> Tensor:
     """x / (m + 1e-6), m the mean of |x| over the channels at each point."""
-    mean = smooth_norm(algebra.norm_squared(x)).mean(1, keepdim=True)
-    return x / (mean + 1e-6).unsqueeze(-1)
+    mean = smooth_norm(algebra.norm_squared(widened(x))).mean(1, keepdim=True)
+    return (x / (mean + 1e-6).unsqueeze(-1)).to(x.dtype)
 
 
 def gate(x: Tensor) -> Tensor:
     """x Φ(x^(0)): each multivector scaled by the Gaussian CDF (tanh form) of its scalar part."""
-    scalar = x[..., :1]
-    return x * torch.sigmoid(math.sqrt(8 / math.pi) * (scalar + 0.044715 * scalar**3))
+    return x * normal_cdf(widened(x[..., :1])).to(x.dtype)
+
+
+def normal_cdf(x: Tensor) -> Tensor:
+    """The Gaussian CDF in its tanh approximation, as in the tanh form of GELU."""
+    return torch.sigmoid(math.sqrt(8 / math.pi) * (x + 0.044715 * x**3))

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from cscnn.algebra import CliffordAlgebra
+from cscnn.algebra.blades import check_int
+from cscnn.algebra.clifford import check_algebra
 from cscnn.nn.functional import check_field, from_planes, mix_channels, to_planes
 
 
@@ -38,11 +40,11 @@ class MVLinear(nn.Module):
         self, algebra: CliffordAlgebra, c_in: int, c_out: int, bias: bool | Sequence[int] = True
     ):
         super().__init__()
-        self.algebra = algebra
-        self.c_in = check_size("c_in", c_in)
-        self.c_out = check_size("c_out", c_out)
-        self.weight = nn.Parameter(torch.empty(c_out, c_in, algebra.n_grades))
-        self.bias = nn.Parameter(torch.empty(c_out)) if check_bias(bias, algebra) else None
+        self.algebra = check_algebra(algebra)
+        self.c_in = check_int("c_in", c_in, low=1)
+        self.c_out = check_int("c_out", c_out, low=1)
+        self.weight = nn.Parameter(torch.empty(self.c_out, self.c_in, algebra.n_grades))
+        self.bias = nn.Parameter(torch.empty(self.c_out)) if check_bias(bias, algebra) else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -52,7 +54,7 @@ class MVLinear(nn.Module):
             nn.init.normal_(self.bias, std=0.1 / math.sqrt(self.c_in))
 
     def forward(self, x: Tensor) -> Tensor:
-        check_field(x, self.algebra, self.c_in)
+        check_field(x, self.algebra, self.c_in, self.weight)
         y = from_planes(mix_channels(to_planes(x), self.weight, self.algebra), like=x)
         return y if self.bias is None else add_scalar_bias(y, self.bias)
 
@@ -62,7 +64,7 @@ class MVLinear(nn.Module):
 
 def add_scalar_bias(x: Tensor, bias: Tensor) -> Tensor:
     """Add bias (channels,) to the scalar blade of a field (batch, channels, *space, blades)."""
-    column = bias.reshape(-1, *(1,) * (x.dim() - 2))
+    column = bias.to(x.dtype).reshape(-1, *(1,) * (x.dim() - 2))
     return x + nn.functional.pad(column, (0, x.shape[-1] - 1))
 
 
@@ -70,6 +72,8 @@ def check_bias(bias: bool | Sequence[int], algebra: CliffordAlgebra) -> bool:
     """Whether there is a bias; raise if it would sit on a blade that O(p, q) moves."""
     if isinstance(bias, bool):
         return bias
+    if not isinstance(bias, Sequence):
+        raise TypeError(f"bias must be True, False or a sequence of blade indices, got {bias!r}")
     blades = tuple(bias)
     broken = [b for b in blades if b != 0]
     if broken:
@@ -80,12 +84,3 @@ def check_bias(bias: bool | Sequence[int], algebra: CliffordAlgebra) -> bool:
             "have a bias"
         )
     return bool(blades)
-
-
-def check_size(name: str, value: int) -> int:
-    """A positive integer, or an error that shows what came instead."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be an integer, got {value!r} ({type(value).__name__})")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}")
-    return value

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from cscnn.algebra import CliffordAlgebra
+from cscnn.algebra.blades import check_int
+from cscnn.algebra.clifford import check_algebra
 from cscnn.nn.functional import check_field, grade_norm, layer_norm
 
 
@@ -24,16 +26,16 @@ class GradeNorm(nn.Module):
 
     def __init__(self, algebra: CliffordAlgebra, channels: int):
         super().__init__()
-        self.algebra = algebra
-        self.channels = channels
-        self.factor = nn.Parameter(torch.zeros(channels, algebra.n_grades))
+        self.algebra = check_algebra(algebra)
+        self.channels = check_int("channels", channels, low=1)
+        self.factor = nn.Parameter(torch.zeros(self.channels, algebra.n_grades))
 
     def reset_parameters(self) -> None:
         """Start half-way between no normalisation and a full one."""
         nn.init.zeros_(self.factor)
 
     def forward(self, x: Tensor) -> Tensor:
-        check_field(x, self.algebra, self.channels)
+        check_field(x, self.algebra, self.channels, self.factor)
         return grade_norm(x, self.factor, self.algebra)
 
     def extra_repr(self) -> str:
@@ -51,7 +53,7 @@ class MVLayerNorm(nn.Module):
 
     def __init__(self, algebra: CliffordAlgebra):
         super().__init__()
-        self.algebra = algebra
+        self.algebra = check_algebra(algebra)
 
     def forward(self, x: Tensor) -> Tensor:
         check_field(x, self.algebra)

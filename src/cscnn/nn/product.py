@@ -10,9 +10,10 @@ from torch import Tensor, nn
 
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.bilinear import BilinearTable
-from cscnn.algebra.blades import admissible_paths, product_terms
-from cscnn.nn.functional import check_field, from_planes, mix_channels, to_planes, weighted_product
-from cscnn.nn.linear import MVLinear, add_scalar_bias, check_size
+from cscnn.algebra.blades import admissible_paths, check_int, product_terms
+from cscnn.algebra.clifford import check_algebra
+from cscnn.nn.functional import check_field, from_planes, to_planes, weighted_product
+from cscnn.nn.linear import MVLinear
 from cscnn.nn.norm import GradeNorm
 
 
@@ -41,15 +42,19 @@ class GeometricProductLayer(nn.Module):
 
     def __init__(self, algebra: CliffordAlgebra, c_in: int, c_out: int, first_order: bool = True):
         super().__init__()
-        self.algebra = algebra
-        self.c_in = check_size("c_in", c_in)
-        self.c_out = check_size("c_out", c_out)
+        self.algebra = check_algebra(algebra)
+        self.c_in = check_int("c_in", c_in, low=1)
+        self.c_out = check_int("c_out", c_out, low=1)
         self.paths = admissible_paths(algebra.metric)
         self.weight = nn.Parameter(torch.empty(c_out, c_in, len(self.paths)))
         self.right = MVLinear(algebra, c_in, c_in, bias=False)
         self.norm = GradeNorm(algebra, c_in)
         self.linear = MVLinear(algebra, c_in, c_out) if first_order else None
-        self._plan = _path_plan(algebra.metric)
+        grades = range(algebra.n_grades)
+        self._paths_by_grade = tuple(
+            [i for i, path in enumerate(self.paths) if path[1] == k] for k in grades
+        )
+        self._tables = tuple(path_table(algebra.metric, k) for k in grades)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -60,43 +65,29 @@ class GeometricProductLayer(nn.Module):
                 layer.reset_parameters()
 
     def forward(self, x: Tensor) -> Tensor:
-        check_field(x, self.algebra, self.c_in)
-        order, tables, slices = self._plan
+        check_field(x, self.algebra, self.c_in, self.weight)
         planes = to_planes(x)
-        right = mix_channels(planes, self.right.weight, self.algebra)
-        right = self.norm(right.movedim(2, -1)).movedim(-1, 2)
-        y = weighted_product(planes, right, self.weight[..., order], tables, slices)
-        if self.linear is None:
-            return from_planes(y, like=x)
-        y = y + mix_channels(planes, self.linear.weight, self.algebra)
-        y = from_planes(y, like=x)
-        if self.linear.bias is not None:
-            y = add_scalar_bias(y, self.linear.bias)
-        return y / math.sqrt(2)
+        field = planes.movedim(2, -1)  # for the sublayers, in the memory order they like
+        right = self.norm(self.right(field)).movedim(-1, 2)
+        y = weighted_product(planes, right, self.weight, self._paths_by_grade, self._tables)
+        if self.linear is not None:
+            y = (y + self.linear(field).movedim(-1, 2)) / math.sqrt(2)
+        return from_planes(y, like=x)
 
     def extra_repr(self) -> str:
         return f"{self.algebra}, {self.c_in}, {self.c_out}, paths={len(self.paths)}"
 
 
 @cache
-def _path_plan(
-    metric: tuple[int, ...],
-) -> tuple[list[int], tuple[BilinearTable, ...], tuple[slice, ...]]:
-    """How `weighted_product` runs: paths by output grade, and for each its table and slice."""
+def path_table(metric: tuple[int, ...], grade: int) -> BilinearTable:
+    """The geometric product into one grade, with an output slot for each (path, blade)."""
     algebra = CliffordAlgebra(metric)
-    paths = admissible_paths(metric)
-    order = sorted(range(len(paths)), key=lambda i: (paths[i][1], i))
-    tables, slices, start = [], [], 0
-    for k, size in enumerate(algebra.grade_sizes):
-        mine = [paths[i] for i in order if paths[i][1] == k]
-        first = algebra.grade_slice(k).start
-        terms = [
-            (a, b, mine.index((algebra.grades[a], k, algebra.grades[b])) * size + c - first, sign)
-            for a, b, c, sign in product_terms(metric)
-            if algebra.grades[c] == k
-        ]
-        n = algebra.n_blades
-        tables.append(BilinearTable(terms, (n, n, len(mine) * size)))
-        slices.append(slice(start, start + len(mine)))
-        start += len(mine)
-    return order, tuple(tables), tuple(slices)
+    grades, n, size = algebra.grades, algebra.n_blades, algebra.grade_sizes[grade]
+    first = algebra.grade_slice(grade).start
+    paths = [path for path in admissible_paths(metric) if path[1] == grade]
+    terms = [
+        (a, b, paths.index((grades[a], grade, grades[b])) * size + c - first, sign)
+        for a, b, c, sign in product_terms(metric)
+        if grades[c] == grade
+    ]
+    return BilinearTable(terms, (n, n, len(paths) * size), recipe=(path_table, (metric, grade)))

@@ -1,0 +1,5 @@
+"""Equivariant convolution on grids."""
+
+from cscnn.conv.grid import CliffordSteerableConv
+
+__all__ = ["CliffordSteerableConv"]

@@ -1,0 +1,54 @@
+"""Plain convolutions that do the same as an equivariant one, for deployment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from cscnn.conv.padding import pad
+
+PLAIN: dict[int, Any] = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
+
+
+class PadGrid(nn.Module):
+    """Pads the grid axes of (batch, channels, *grid), each in its own mode."""
+
+    def __init__(self, amounts: tuple[int, ...], modes: tuple[str, ...]):
+        super().__init__()
+        self.amounts, self.modes = amounts, modes
+
+    def forward(self, x: Tensor) -> Tensor:
+        return pad(x, self.amounts, self.modes)
+
+
+def export_conv(
+    weight: Tensor,
+    bias: Tensor | None,
+    *,
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    padding_mode: tuple[str, ...],
+) -> nn.Module:
+    """``nn.ConvNd`` with these weights, behind a `PadGrid` if its padding is not torch's own."""
+    d = weight.dim() - 2
+    if d not in PLAIN:
+        raise ValueError(
+            f"torch has no plain convolution in {d} dimensions to export to, only 1 to 3"
+        )
+    own = len(set(padding_mode)) == 1 and padding_mode[0] != "symmetric"
+    conv = PLAIN[d](
+        weight.shape[1],
+        weight.shape[0],
+        tuple(weight.shape[2:]),
+        stride=stride,
+        padding=padding if own else 0,
+        padding_mode=padding_mode[0] if own else "zeros",
+        bias=bias is not None,
+        dtype=weight.dtype,
+        device=weight.device,
+    )
+    conv.weight.data.copy_(weight)
+    if bias is not None and conv.bias is not None:
+        conv.bias.data.copy_(bias)
+    return conv if own else nn.Sequential(PadGrid(padding, padding_mode), conv)

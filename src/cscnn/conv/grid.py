@@ -1,0 +1,292 @@
+"""`CliffordSteerableConv`: equivariant convolution of multivector fields on grids."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from cscnn.algebra import CliffordAlgebra
+from cscnn.algebra.blades import check_int
+from cscnn.algebra.clifford import check_algebra
+from cscnn.conv.direct import conv_nd
+from cscnn.conv.export import export_conv
+from cscnn.conv.padding import MODES, pad
+from cscnn.kernels import CompleteKernel, ImplicitKernel, SteerableKernel, find_orbits
+from cscnn.kernels.orbits import Invariants, Orbits
+from cscnn.nn.functional import check_field
+from cscnn.nn.linear import check_bias
+
+MAX_DIM = 4
+
+
+class CliffordSteerableConv(nn.Module):
+    """Convolution with a steerable kernel: exactly E(p,q)-equivariant up to the grid (paper, §3).
+
+    ``y(x) = sum_v K(v) f(x + v)`` over the kernel's grid of offsets v, plus a bias on scalars. With
+    [(t, g).f](x) = ρ(g) f(g^-1 (x - t)) it commutes with translations of the grid (circular
+    padding), with all axis permutations and flips that preserve metric, spacing and grid, and, up
+    to the resolution of the fields, with every rotation and boost.
+
+    Args:
+        algebra: the Clifford algebra; axis i of the grid carries basis vector e_{i+1}. One to four
+            dimensions.
+        c_in, c_out: channels.
+        kernel_size: odd, one for all axes or one per axis.
+        kernel: ``"implicit"`` (the paper's), ``"complete"`` (all steerable kernels), or a
+            `SteerableKernel` of your own.
+        kernel_options: keyword arguments of `ImplicitKernel` or `CompleteKernel`.
+        stride: one for all axes or one per axis.
+        padding: points added on both sides, one for all axes or one per axis; by default
+            kernel_size // 2, which keeps the size of the grid.
+        padding_mode: ``"zeros"``, ``"circular"``, ``"reflect"``, ``"replicate"`` or
+            ``"symmetric"``, one for all axes or one per axis.
+        spacing: distance of neighbouring grid points, one for all axes or one per axis, in units
+            in which the metric is ±1 (for spacetime c Δt and Δx). Only ratios matter.
+        bias: add a learnt constant to the scalars.
+        backend: ``"direct"`` or ``"auto"``.
+
+    Shape:
+        (batch, c_in, *grid, blades) -> (batch, c_out, *grid, blades)
+
+    Example:
+        >>> import torch
+        >>> alg = CliffordAlgebra((1, -1, -1))
+        >>> conv = CliffordSteerableConv(alg, c_in=2, c_out=3, kernel_size=5)
+        >>> conv(torch.randn(1, 2, 8, 16, 16, 8)).shape
+        torch.Size([1, 3, 8, 16, 16, 8])
+    """
+
+    points: Tensor
+    orbit_index: Tensor
+    orbit_eta: Tensor
+    orbit_origin: Tensor
+    orbit_side: Tensor
+
+    def __init__(
+        self,
+        algebra: CliffordAlgebra,
+        c_in: int,
+        c_out: int,
+        kernel_size: int | Sequence[int],
+        *,
+        kernel: str | SteerableKernel = "implicit",
+        kernel_options: Mapping[str, Any] | None = None,
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] | None = None,
+        padding_mode: str | Sequence[str] = "zeros",
+        spacing: float | Sequence[float] = 1.0,
+        bias: bool | Sequence[int] = True,
+        backend: str = "auto",
+    ):
+        super().__init__()
+        check_algebra(algebra)
+        if algebra.dim > MAX_DIM:
+            raise ValueError(
+                f"grids have at most {MAX_DIM} dimensions, {algebra} has {algebra.dim}"
+            )
+        self.algebra = algebra
+        self.c_in = check_int("c_in", c_in, low=1)
+        self.c_out = check_int("c_out", c_out, low=1)
+        self.kernel_size = _per_axis("kernel_size", kernel_size, algebra.dim)
+        for size in self.kernel_size:
+            if check_int("kernel_size", size, low=1) % 2 == 0:
+                raise ValueError(
+                    f"kernel sizes must be odd, got {self.kernel_size}: an even kernel has no "
+                    "centre, so flipping it moves it off the grid and the symmetry is lost"
+                )
+        self.stride = _per_axis("stride", stride, algebra.dim)
+        half = tuple(size // 2 for size in self.kernel_size)
+        self.padding = half if padding is None else _per_axis("padding", padding, algebra.dim)
+        self.padding_mode = _per_axis("padding_mode", padding_mode, algebra.dim)
+        self.spacing = tuple(float(s) for s in _per_axis("spacing", spacing, algebra.dim))
+        for name, values, low in (("stride", self.stride, 1), ("padding", self.padding, 0)):
+            if any(isinstance(v, bool) or not isinstance(v, int) or v < low for v in values):
+                raise ValueError(f"{name} must consist of integers of at least {low}, got {values}")
+        for mode in self.padding_mode:
+            if mode not in MODES:
+                raise ValueError(f"padding_mode must be one of {', '.join(MODES)}, got {mode!r}")
+        if not all(0 < s < math.inf for s in self.spacing):
+            raise ValueError(f"spacing must be positive, got {self.spacing}")
+        if backend not in ("auto", "direct"):
+            raise ValueError(f"backend must be 'auto' or 'direct', got {backend!r}")
+        self.backend = backend
+
+        self._points = grid_points(self.kernel_size, self.spacing)  # float64, the source of buffers
+        self.kernel = self._build_kernel(kernel, dict(kernel_options or {}))
+        self._orbits = find_orbits(self._points, algebra, self.kernel.group)
+        self.bias = nn.Parameter(torch.zeros(c_out)) if check_bias(bias, algebra) else None
+        reference = next(self.parameters())
+        for name, value in self._buffers_from_grid(reference).items():
+            self.register_buffer(name, value, persistent=False)
+        self._cache: tuple[Any, Tensor] | None = None
+
+    def _build_kernel(
+        self, kernel: str | SteerableKernel, options: dict[str, Any]
+    ) -> SteerableKernel:
+        if isinstance(kernel, SteerableKernel):
+            if options:
+                raise ValueError(f"kernel_options {options} go with a kernel's name, not an object")
+            expected = (self.algebra, self.c_in, self.c_out)
+            if (kernel.algebra, kernel.c_in, kernel.c_out) != expected:
+                raise ValueError(
+                    f"the kernel is for {kernel.extra_repr()}, the convolution for {expected}"
+                )
+            return kernel
+        common = (self.algebra, self.c_in, self.c_out)
+        options = {"points": self._points.to(torch.get_default_dtype()), **options}
+        if kernel == "implicit":
+            size = math.prod(self.kernel_size) ** (1 / self.algebra.dim)
+            options = {"scale": 20 / size ** (self.algebra.dim - 1), **options}
+            return ImplicitKernel(*common, **options)
+        if kernel == "complete":
+            half = max(size // 2 for size in self.kernel_size)
+            return CompleteKernel(*common, **{"ring_spacing": 1 / max(half, 1), **options})
+        raise ValueError(
+            f"kernel must be 'implicit', 'complete' or a SteerableKernel, got {kernel!r}"
+        )
+
+    # --- the sampling grid, exact in every dtype ----------------------------------------------
+
+    def _buffers_from_grid(self, like: Tensor) -> dict[str, Tensor]:
+        found = self._orbits.invariants.to(like)
+        return {
+            "points": self._points.to(like),
+            "orbit_index": self._orbits.index.to(like.device),
+            "orbit_eta": found.eta,
+            "orbit_origin": found.origin,
+            "orbit_side": found.side,
+        }
+
+    def _apply(self, fn: Any, recurse: bool = True) -> CliffordSteerableConv:
+        """Moves and casts like any module, with the grid derived anew from float64."""
+        super()._apply(fn, recurse)
+        for name, value in self._buffers_from_grid(next(self.parameters())).items():
+            setattr(self, name, value)
+        self._cache = None
+        return self
+
+    # --- the expanded kernel, cached while nothing can change it ------------------------------
+
+    def expanded_kernel(self, extra: Tensor | None = None) -> Tensor:
+        """K on the kernel grid as weights of a plain convolution: (c_out·n, c_in·n, *kernel_size).
+
+        Args:
+            extra: known multivectors (extra_channels, n), if the kernel takes any.
+        """
+        if extra is not None or not self._may_cache():
+            return self._expand(extra)
+        key = tuple((p.data_ptr(), p._version, p.dtype) for p in self.kernel.parameters())
+        if self._cache is None or self._cache[0] != key:
+            self._cache = (key, self._expand(None))
+        return self._cache[1]
+
+    def _may_cache(self) -> bool:
+        return (
+            not self.training
+            and not torch.is_grad_enabled()
+            and not torch.compiler.is_compiling()
+            and all(type(p) is nn.Parameter and not p.is_inference() for p in self.parameters())
+        )
+
+    def _expand(self, extra: Tensor | None) -> Tensor:
+        orbits = Orbits(
+            Invariants(self.orbit_eta, self.orbit_origin, self.orbit_side), self.orbit_index
+        )
+        n = self.algebra.n_blades
+        with torch.autocast(self.points.device.type, enabled=False):  # kernels need full precision
+            kernel = self.kernel.expand(self.points, orbits, extra)
+        return kernel.reshape(self.c_out * n, self.c_in * n, *self.kernel_size)
+
+    def train(self, mode: bool = True) -> CliffordSteerableConv:
+        """Switch mode; forgets the cached kernel."""
+        self._cache = None
+        return super().train(mode)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_cache": None}
+
+    # --- convolution --------------------------------------------------------------------------
+
+    def forward(self, x: Tensor, extra: Tensor | None = None) -> Tensor:
+        check_field(x, self.algebra, self.c_in, self.points)
+        if x.dim() != self.algebra.dim + 3:
+            raise ValueError(
+                f"a field on a {self.algebra.dim}-dimensional grid has shape (batch, {self.c_in}, "
+                f"{'*, ' * self.algebra.dim}{self.algebra.n_blades}), got {tuple(x.shape)}"
+            )
+        weight = self.expanded_kernel(extra)
+        flat = x.movedim(-1, 2).flatten(1, 2)
+        amounts = self.padding
+        if any(mode != "zeros" for mode in self.padding_mode):
+            flat, amounts = pad(flat, amounts, self.padding_mode), (0,) * self.algebra.dim
+        small = [
+            axis
+            for axis, (n, p, k) in enumerate(
+                zip(flat.shape[2:], amounts, self.kernel_size, strict=True)
+            )
+            if n + 2 * p < k
+        ]
+        if small:
+            raise ValueError(
+                f"grid {tuple(x.shape[2:-1])} is smaller than the kernel {self.kernel_size} along "
+                f"axes {small} even after padding by {self.padding}"
+            )
+        y = conv_nd(flat, weight, self.flat_bias(), self.stride, amounts)
+        return y.unflatten(1, (self.c_out, self.algebra.n_blades)).movedim(2, -1)
+
+    def flat_bias(self) -> Tensor | None:
+        """The bias for flattened channels and blades: (c_out·n,), zero but for scalars."""
+        if self.bias is None:
+            return None
+        return nn.functional.pad(self.bias[:, None], (0, self.algebra.n_blades - 1)).flatten()
+
+    def export(self) -> nn.Module:
+        """The same map as a plain convolution of flattened fields (batch, c_in·n, *grid).
+
+        An ``nn.Conv1d``, ``Conv2d`` or ``Conv3d`` with the expanded kernel; behind a padding layer
+        where torch's convolutions do not know the padding mode.
+        """
+        with torch.no_grad():
+            return export_conv(
+                self.expanded_kernel().clone(),
+                self.flat_bias(),
+                stride=self.stride,
+                padding=self.padding,
+                padding_mode=self.padding_mode,
+            )
+
+    def extra_repr(self) -> str:
+        parts = [f"{self.algebra}, {self.c_in}, {self.c_out}, kernel_size={self.kernel_size}"]
+        if any(s != 1 for s in self.stride):
+            parts.append(f"stride={self.stride}")
+        if set(self.padding_mode) != {"zeros"}:
+            parts.append(f"padding_mode={self.padding_mode}")
+        if len(set(self.spacing)) > 1:
+            parts.append(f"spacing={self.spacing}")
+        return ", ".join(parts)
+
+
+def grid_points(kernel_size: Sequence[int], spacing: Sequence[float]) -> Tensor:
+    """Offsets of the kernel grid in C order, (N, d) float64, scaled into [-1, 1].
+
+    One factor for all axes, so that the metric keeps its shape on anisotropic grids.
+    """
+    axes = [
+        torch.arange(-(size // 2), size // 2 + 1, dtype=torch.float64) * step
+        for size, step in zip(kernel_size, spacing, strict=True)
+    ]
+    reach = max(float(axis[-1]) for axis in axes)
+    points = torch.cartesian_prod(*axes).reshape(-1, len(axes))
+    return points / (reach or 1.0)
+
+
+def _per_axis(name: str, value: Any, dim: int) -> tuple[Any, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return (value,) * dim
+    if len(value) != dim:
+        raise ValueError(f"{name} needs one value per axis, {dim} in all, got {tuple(value)}")
+    return tuple(value)

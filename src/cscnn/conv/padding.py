@@ -1,0 +1,47 @@
+"""Padding of one axis at a time: each with its own mode, in any number of dimensions."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+MODES = ("zeros", "circular", "reflect", "replicate", "symmetric")
+
+
+def pad_axis(x: Tensor, axis: int, amount: int, mode: str) -> Tensor:
+    """Extend one axis by ``amount`` on both sides.
+
+    ``reflect`` mirrors about the centre of the last cell (it is not repeated), ``symmetric`` about
+    its outer face (it is repeated), as in numpy.
+    """
+    size = x.shape[axis]
+    if amount == 0:
+        return x
+    limit = {"circular": size, "symmetric": size, "reflect": size - 1}.get(mode)
+    if limit is not None and amount > limit:
+        raise ValueError(
+            f"{mode} padding by {amount} needs at least {amount + (mode == 'reflect')} points, "
+            f"grid axis {axis - 2} has {size}"
+        )
+    if mode == "zeros":
+        shape = list(x.shape)
+        shape[axis] = amount
+        left = right = x.new_zeros(shape)
+    elif mode == "circular":
+        left, right = x.narrow(axis, size - amount, amount), x.narrow(axis, 0, amount)
+    elif mode == "replicate":
+        shape = list(x.shape)
+        shape[axis] = amount
+        left, right = (x.narrow(axis, end, 1).expand(shape) for end in (0, size - 1))
+    else:
+        skip = 1 if mode == "reflect" else 0
+        left = x.narrow(axis, skip, amount).flip(axis)
+        right = x.narrow(axis, size - amount - skip, amount).flip(axis)
+    return torch.cat([left, x, right], axis)
+
+
+def pad(x: Tensor, amounts: tuple[int, ...], modes: tuple[str, ...]) -> Tensor:
+    """Extend the grid axes of x (batch, channels, *grid)."""
+    for axis, (amount, mode) in enumerate(zip(amounts, modes, strict=True)):
+        x = pad_axis(x, axis + 2, amount, mode)
+    return x

@@ -1,0 +1,88 @@
+"""What every steerable kernel shares: radial functions in, matrices out."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from cscnn.algebra import CliffordAlgebra
+from cscnn.algebra.blades import check_int
+from cscnn.algebra.clifford import check_algebra
+from cscnn.kernels.basis import SteerableBasis
+from cscnn.kernels.orbits import Invariants, Orbits, invariants
+
+
+class SteerableKernel(nn.Module):
+    """K: R^{p,q} -> Hom(Cl^c_in, Cl^c_out) with K(gv) = ρ(g) K(v) ρ(g)^-1 for g in its group.
+
+    Subclasses say what the radial functions are (`coefficients`) and of which basis kernels.
+
+    Args:
+        algebra: the Clifford algebra.
+        c_in, c_out: channels.
+        basis: the basis kernels.
+        group: ``"O"``, ``"SO"``, ``"O+"`` or ``"SO+"``.
+    """
+
+    def __init__(
+        self, algebra: CliffordAlgebra, c_in: int, c_out: int, basis: SteerableBasis, group: str
+    ):
+        super().__init__()
+        self.algebra = check_algebra(algebra)
+        self.c_in = check_int("c_in", c_in, low=1)
+        self.c_out = check_int("c_out", c_out, low=1)
+        self.basis = basis
+        self.group = group
+
+    def coefficients(self, orbits: Invariants) -> Tensor:
+        """Radial functions on M orbits: (c_out, c_in, basis elements, M)."""
+        raise NotImplementedError
+
+    def scale_output_(self, factors: Tensor) -> None:
+        """Multiply the parameters so that K's rows of output grade k grow by factors[k]."""
+        raise NotImplementedError
+
+    def expand(
+        self, points: Tensor, orbits: Orbits | None = None, extra: Tensor | None = None
+    ) -> Tensor:
+        """K at the points (N, dim), in the layout of convolution weights.
+
+        Args:
+            points: (N, dim).
+            orbits: from `find_orbits`, so that each orbit is evaluated once; without it every
+                point is evaluated by itself, differentiably in the points.
+            extra: known multivectors (extra_channels, blades), for kernels that take any.
+
+        Returns:
+            (c_out, blades, c_in, blades, N)
+        """
+        if extra is not None:
+            raise ValueError(
+                f"{type(self).__name__} without extra channels got extra multivectors of shape "
+                f"{tuple(extra.shape)}"
+            )
+        if orbits is None:
+            values = self.coefficients(invariants(points, self.algebra, self.group))
+        else:
+            values = self.coefficients(orbits.invariants).index_select(-1, orbits.index)
+        return self.basis.assemble(values, points)
+
+    def forward(self, points: Tensor, extra: Tensor | None = None) -> Tensor:
+        """K at points (N, dim): (N, c_out, blades, c_in, blades), from input to output."""
+        return self.expand(points, extra=extra).movedim(-1, 0)
+
+    def unit_variance_(self, points: Tensor) -> None:
+        """Rescale so that convolving unit white noise over the points gives unit variance.
+
+        The mean over channels and blades of sum K^2 becomes 1 for every output grade. The scale is
+        computed from the weights as drawn, so it holds for every signature, size and width.
+        """
+        with torch.no_grad():
+            kernel = self.expand(points.to(next(self.parameters())))
+            gains = kernel.square().sum((2, 3, 4)).mean(0)  # per output blade
+            by_grade = torch.stack([g.mean() for g in gains.split(self.algebra.grade_sizes)])
+            alive = by_grade > 0
+            self.scale_output_(torch.where(alive, by_grade.where(alive, 1.0).rsqrt(), 1.0))
+
+    def extra_repr(self) -> str:
+        return f"{self.algebra}, {self.c_in}, {self.c_out}, group={self.group!r}"

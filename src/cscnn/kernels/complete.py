@@ -1,0 +1,123 @@
+"""`CompleteKernel`: every steerable kernel there is, in closed form."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cscnn.algebra import CliffordAlgebra
+from cscnn.kernels.base import SteerableKernel
+from cscnn.kernels.basis import SteerableBasis
+from cscnn.kernels.orbits import Invariants, check_group, check_points, find_orbits
+from cscnn.kernels.radial import FreeValues, GaussianRings, RadialNetwork
+
+RADIAL = ("network", "free", "rings")
+
+
+class CompleteKernel(SteerableKernel):
+    """All steerable kernels of a group, with independent radial functions per channel pair.
+
+    ::
+
+        K(v) = sum_k  α_k P_k + β_k v∧(v⌟P_k) + γ_k v∧P_k + δ_k v⌟P_k
+
+    with 4d functions of the orbit for O(p, q), 8d for SO(p, q) (see `cscnn.kernels.basis`). It
+    contains every `ImplicitKernel`, and what that one lacks: the β terms, and radial functions that
+    differ from grade to grade.
+
+    Args:
+        algebra: the Clifford algebra.
+        c_in, c_out: channels.
+        group: ``"O"``, ``"SO"``, and in spacetimes with one time axis their orthochronous parts
+            ``"O+"`` and ``"SO+"``, for which past and future are different.
+        radial: what the functions are made of: ``"network"`` (a small network, for any points),
+            ``"free"`` (one weight per orbit of the given points) or ``"rings"`` (fixed Gaussian
+            rings).
+        points: (N, dim) sampling points with coordinates in [-1, 1]. The initial weights are
+            scaled to preserve variance on them; ``"free"`` needs them.
+        causal: vanish outside the past light cone of the receiver (v is the sender as seen from
+            the receiver). Needs ``"O+"`` or ``"SO+"``.
+        hidden_dim: width of the network.
+        ring_spacing: distance of neighbouring rings.
+
+    Example:
+        >>> import torch
+        >>> kernel = CompleteKernel(CliffordAlgebra((1, -1)), c_in=2, c_out=3)
+        >>> kernel(torch.randn(5, 2)).shape        # (points, c_out, blades, c_in, blades)
+        torch.Size([5, 3, 4, 2, 4])
+    """
+
+    element_scale: Tensor
+
+    def __init__(
+        self,
+        algebra: CliffordAlgebra,
+        c_in: int,
+        c_out: int,
+        *,
+        group: str = "O",
+        radial: str = "network",
+        points: Tensor | None = None,
+        causal: bool = False,
+        hidden_dim: int = 16,
+        ring_spacing: float = 1 / 3,
+    ):
+        check_group(algebra, group)
+        basis = SteerableBasis(algebra, special=group.startswith("SO"))
+        super().__init__(algebra, c_in, c_out, basis, group)
+        sides = group.endswith("+")
+        if causal and not sides:
+            raise ValueError(f"causal kernels need group 'O+' or 'SO+', got {group!r}")
+        if radial not in RADIAL:
+            raise ValueError(f"radial must be one of {', '.join(RADIAL)}, got {radial!r}")
+        if not ring_spacing > 0:
+            raise ValueError(f"ring_spacing must be positive, got {ring_spacing}")
+        self.causal = causal
+        shape = (c_out, c_in, len(basis))
+        self.radial: FreeValues | GaussianRings | RadialNetwork
+        if radial == "free":
+            if points is None:
+                raise ValueError("radial='free' needs the sampling points: pass points=(N, dim)")
+            orbits = find_orbits(points, algebra, group)
+            at_origin = torch.tensor(basis.at_origin, device=points.device)[:, None]
+            live = (orbits.invariants.origin == 0) | at_origin
+            if causal:
+                live = live & self._past(orbits.invariants)
+            self.radial = FreeValues(shape, orbits, live)
+        elif radial == "rings":
+            self.radial = GaussianRings(algebra, shape, ring_spacing, sides)
+        else:
+            self.radial = RadialNetwork(algebra, shape, ring_spacing, sides, hidden_dim)
+        self.register_buffer("element_scale", torch.ones(len(basis)))
+        if points is not None:
+            check_points(points, algebra)
+            self._balance(points)
+        self.points = points
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all weights so that unit noise in gives unit noise out on the given points."""
+        self.radial.reset_parameters()
+        if self.points is not None:
+            self.unit_variance_(self.points)
+
+    def _balance(self, points: Tensor) -> None:
+        """Give every basis kernel the same size on the points: v∧ and v∧v⌟ are small near 0."""
+        count = len(self.basis)
+        one_by_one = torch.eye(count, dtype=points.dtype, device=points.device)
+        values = one_by_one[:, None, :, None].expand(count, 1, count, len(points))
+        size = self.basis.assemble(values, points).square().sum((1, 2, 3, 4))
+        self.element_scale.copy_(torch.where(size > 0, size.where(size > 0, 1.0).rsqrt(), 1.0))
+
+    @staticmethod
+    def _past(orbits: Invariants) -> Tensor:
+        return (orbits.side < 0) | (orbits.origin > 0)
+
+    def coefficients(self, orbits: Invariants) -> Tensor:
+        values = self.radial(orbits) * self.element_scale[:, None]
+        if self.causal:
+            values = values * self._past(orbits).to(values.dtype)
+        return values
+
+    def scale_output_(self, factors: Tensor) -> None:
+        self.radial.scale_(factors[list(self.basis.output_grades)])

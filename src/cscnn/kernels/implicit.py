@@ -1,0 +1,177 @@
+"""`ImplicitKernel`: the paper's kernel, a Clifford network evaluated at the sampling points."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import torch
+from torch import Tensor, nn
+
+from cscnn.algebra import CliffordAlgebra
+from cscnn.algebra.bilinear import BilinearTable, bilinear
+from cscnn.algebra.blades import admissible_paths, product_terms
+from cscnn.kernels import collapse
+from cscnn.kernels.base import SteerableKernel
+from cscnn.kernels.basis import SteerableBasis
+from cscnn.kernels.orbits import Invariants, Orbits, check_points, invariants
+from cscnn.nn import CGENN
+
+
+def scalar_shell(eta: Tensor, sigma: Tensor) -> Tensor:
+    """sgn(η) exp(-|η| / 2σ²), with sgn(0) = +1 (paper, Algorithm 3)."""
+    sign = torch.where(eta < 0, -1.0, 1.0).to(eta.dtype)
+    return sign * torch.exp(-eta.abs() / (2 * sigma.square()))
+
+
+class ImplicitKernel(SteerableKernel):
+    """The implicit Clifford-steerable kernel (paper, Algorithms 1 and 2).
+
+    A CGENN sees s(v) + v, where s is a scalar shell of learnt width; its c_out·c_in output
+    multivectors k(v) are masked per grade by shells of learnt widths; a weighted geometric product
+    with the input makes the matrix::
+
+        K(v)[C, B] = sum_A k(v)_A Λ[A, C, B] w[path(|A|, |C|, |B|)]
+
+    Steerable for O(p, q). Since k(v) = f0(η) + f1(η) v (see `cscnn.kernels.collapse`), it is
+    evaluated on two numbers per channel and once per orbit, and assembled like every steerable
+    kernel; ``collapse=False`` evaluates the network on full multivectors, with the same result.
+
+    Args:
+        algebra: the Clifford algebra.
+        c_in, c_out: channels.
+        num_layers, hidden_dim: depth and width of the kernel network.
+        mask: multiply by the learnt shells.
+        learn_head: learn the weights w of the head; otherwise they are fixed to one.
+        extra_channels: number of known multivectors (a wall normal, a background field) that the
+            kernel network sees beside the position. They then have to be given at each call, and to
+            be transformed together with the field.
+        scale: constant factor of the kernel. The published code takes 20 / kernel_size^(d-1).
+        points: (N, dim) sampling points, for ``unit_variance``.
+        unit_variance: scale the initial weights so that unit noise in gives unit noise out on the
+            points, instead of leaving them as published.
+        collapse: evaluate on two numbers per channel (not possible with extra channels).
+    """
+
+    def __init__(
+        self,
+        algebra: CliffordAlgebra,
+        c_in: int,
+        c_out: int,
+        num_layers: int = 4,
+        hidden_dim: int = 12,
+        *,
+        mask: bool = True,
+        learn_head: bool = True,
+        extra_channels: int = 0,
+        scale: float = 1.0,
+        points: Tensor | None = None,
+        unit_variance: bool = False,
+        collapse: bool = True,
+    ):
+        kinds = ("project", "wedge", "contract")
+        super().__init__(algebra, c_in, c_out, SteerableBasis(algebra, kinds=kinds), group="O")
+        self.extra_channels = extra_channels
+        self.scale = scale
+        if unit_variance and points is None:
+            raise ValueError("unit_variance=True needs the sampling points: pass points=(N, dim)")
+        self._unit_points = points if unit_variance else None
+        self.collapse = collapse and not extra_channels
+        self.paths = admissible_paths(algebra.metric)
+        self.network = CGENN(algebra, 1 + extra_channels, c_out * c_in, hidden_dim, num_layers)
+        self.position_width = nn.Parameter(torch.ones(()))
+        self.mask_width = nn.Parameter(torch.empty(c_out, c_in, algebra.n_grades)) if mask else None
+        head = torch.ones(c_out, c_in, len(self.paths))
+        self.head: Tensor
+        if learn_head:
+            self.head = nn.Parameter(head)
+        else:
+            self.register_buffer("head", head, persistent=False)
+        self._head_table = _head_table(algebra.metric)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all weights with the published distributions."""
+        self.network.reset_parameters()
+        nn.init.ones_(self.position_width)
+        if self.mask_width is not None:
+            nn.init.uniform_(self.mask_width, 0.0, 0.2)
+        if isinstance(self.head, nn.Parameter):
+            nn.init.normal_(self.head, std=1 / math.sqrt(self.c_in * self.algebra.n_grades))
+        if self._unit_points is not None:
+            self.unit_variance_(self._unit_points)
+
+    def coefficients(self, orbits: Invariants) -> Tensor:
+        eta = orbits.eta
+        pair = collapse.run(self.network, scalar_shell(eta, self.position_width), eta)
+        scalar, vector = (f.T.reshape(self.c_out, self.c_in, -1) for f in pair)
+        if self.mask_width is not None:
+            width = self.mask_width + 0.4
+            scalar = scalar * scalar_shell(eta, width[..., :1])
+            vector = vector * scalar_shell(eta, width[..., 1:2])
+        values = {"project": scalar, "wedge": vector, "contract": vector}
+        radial = torch.stack([values[kind] for kind, _, _ in self.basis.elements], 2)
+        return self.scale * radial * self.head[..., self._element_paths()].unsqueeze(-1)
+
+    def _element_paths(self) -> list[int]:
+        """Path of the head weight that multiplies each basis kernel."""
+        change = {"project": 0, "wedge": 1, "contract": -1}
+        return [
+            self.paths.index((abs(change[kind]), k + change[kind], k))
+            for kind, k, _ in self.basis.elements
+        ]
+
+    def expand(
+        self, points: Tensor, orbits: Orbits | None = None, extra: Tensor | None = None
+    ) -> Tensor:
+        if self.collapse and extra is None:
+            return super().expand(points, orbits)
+        return self.expand_full(points, extra)
+
+    def expand_full(self, points: Tensor, extra: Tensor | None = None) -> Tensor:
+        """K by evaluating the network on full multivectors at every point: the reference."""
+        check_points(points, self.algebra)
+        self._check_extra(extra)
+        n, n_points = self.algebra.n_blades, len(points)
+        eta = invariants(points, self.algebra).eta
+        x = self.algebra.embed(points, 1) + self.algebra.embed(
+            scalar_shell(eta, self.position_width)[:, None], 0
+        )
+        x = x[:, None]
+        if extra is not None:
+            x = torch.cat([x, extra.to(x).expand(n_points, self.extra_channels, n)], 1)
+        k = self.network(x).reshape(n_points, self.c_out, self.c_in, n)
+        if self.mask_width is not None:
+            width = (self.mask_width + 0.4)[..., list(self.algebra.grades)]
+            k = k * scalar_shell(eta[:, None, None, None], width)
+        entries = bilinear(self.scale * k, self.head, self._head_table)
+        return entries.unflatten(-1, (n, n)).permute(1, 3, 2, 4, 0)
+
+    def _check_extra(self, extra: Tensor | None) -> None:
+        expected = (self.extra_channels, self.algebra.n_blades)
+        got = None if extra is None else tuple(extra.shape)
+        if (self.extra_channels > 0) != (extra is not None) or (got and got != expected):
+            raise ValueError(
+                f"this kernel takes {self.extra_channels} extra multivectors, i.e. a tensor "
+                f"{expected if self.extra_channels else None}; got {got}"
+            )
+
+    def scale_output_(self, factors: Tensor) -> None:
+        by_path = factors[[out for _, out, _ in self.paths]]
+        if isinstance(self.head, nn.Parameter):
+            self.head.mul_(by_path)
+        else:  # fixed to one: only the overall size can change
+            self.scale *= factors.mean().item()
+
+
+@cache
+def _head_table(metric: tuple[int, ...]) -> BilinearTable:
+    """Terms (A, path, entry (C, B), sign) of the head: K[C, B] += k_A w_path Λ[A, C, B]."""
+    algebra = CliffordAlgebra(metric)
+    grades, n = algebra.grades, algebra.n_blades
+    paths = admissible_paths(metric)
+    terms = [
+        (a, paths.index((grades[a], grades[c], grades[b])), c * n + b, sign)
+        for a, b, c, sign in product_terms(metric)
+    ]
+    return BilinearTable(terms, (n, len(paths), n * n), recipe=(_head_table, (metric,)))

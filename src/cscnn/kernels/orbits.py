@@ -1,0 +1,137 @@
+"""Orbits of O(p, q) and its subgroups on sampling points.
+
+A steerable kernel is free to choose its radial functions on each orbit and nothing else, so it is
+evaluated once per orbit. Two points are equivalent iff η(v, v) agrees, with these refinements:
+
+- in mixed signature the origin and the light cone share η = 0 and are different orbits;
+- the orthochronous groups ``O+`` and ``SO+`` (one time axis) keep the future of the origin apart
+  from its past, on time-like and on null vectors;
+- ``SO+`` of R^{1,1} also keeps left and right apart on space-like vectors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from cscnn.algebra import CliffordAlgebra
+from cscnn.algebra.constants import constant
+
+GROUPS = ("O", "SO", "O+", "SO+")
+
+
+@dataclass(frozen=True)
+class Invariants:
+    """What tells orbits apart, one entry per point or per orbit.
+
+    Attributes:
+        eta: η(v, v).
+        origin: whether v = 0, as 0 or 1.
+        side: +1 in the future, -1 in the past, 0 where the group does not distinguish them.
+    """
+
+    eta: Tensor
+    origin: Tensor
+    side: Tensor
+
+    def to(self, like: Tensor) -> Invariants:
+        """The same on the device and in the dtype of ``like``."""
+        return Invariants(self.eta.to(like), self.origin.to(like), self.side.to(like))
+
+
+@dataclass(frozen=True)
+class Orbits:
+    """The distinct orbits among some points.
+
+    Attributes:
+        invariants: one entry per orbit, sorted by (η, origin, side).
+        index: (points,), the orbit of each point.
+    """
+
+    invariants: Invariants
+    index: Tensor
+
+    def __len__(self) -> int:
+        return self.invariants.eta.shape[0]
+
+
+def check_group(algebra: CliffordAlgebra, group: str) -> str:
+    """``group`` if it is one of the four and exists in this signature, else an error."""
+    if group not in GROUPS:
+        raise ValueError(f"group must be one of {', '.join(GROUPS)}, got {group!r}")
+    if group.endswith("+"):
+        time_axis(algebra)
+    return group
+
+
+def time_axis(algebra: CliffordAlgebra) -> int:
+    """The axis whose sign occurs once; in R^{1,1} the first."""
+    if algebra.dim > 1:
+        for axis, sign in enumerate(algebra.metric):
+            if algebra.metric.count(sign) == 1:
+                return axis
+    raise ValueError(
+        "past and future need exactly one time axis (an axis whose sign no other axis has), "
+        f"metric {algebra.metric} has none"
+    )
+
+
+def invariants(points: Tensor, algebra: CliffordAlgebra, group: str = "O") -> Invariants:
+    """Invariants of points (N, dim) under the group, each (N,). Differentiable in η."""
+    check_points(points, algebra)
+    signs = constant(algebra.metric, points.dtype, points.device)
+    scale = points.detach().square().sum(-1)
+    tolerance = 1e3 * torch.finfo(points.dtype).eps
+    eta = (points.square() * signs).sum(-1)
+    # Below rounding it is zero: radial functions may jump at the light cone, and must not jump
+    # between two points of it.
+    eta = torch.where(eta.detach().abs() <= tolerance * scale, torch.zeros_like(eta), eta)
+    origin = (scale <= tolerance**2 * scale.max()) if scale.numel() else scale > 0
+    side = torch.zeros_like(eta)
+    if group.endswith("+"):
+        axis = time_axis(algebra)
+        spacelike = eta.detach() * algebra.metric[axis] < -tolerance * scale
+        side = points.detach()[:, axis].sign()
+        other = torch.zeros_like(side)
+        if group == "SO+" and algebra.dim == 2:
+            other = points.detach()[:, 1 - axis].sign()
+        side = torch.where(spacelike, other, side)
+        side = torch.where(origin, torch.zeros_like(side), side)
+    return Invariants(eta, origin.to(points.dtype), side)
+
+
+def find_orbits(points: Tensor, algebra: CliffordAlgebra, group: str = "O") -> Orbits:
+    """Distinct orbits of points (N, dim), equal up to rounding of their coordinates.
+
+    Example:
+        >>> import torch
+        >>> grid = torch.cartesian_prod(*[torch.arange(-3.0, 4.0)] * 3)
+        >>> len(find_orbits(grid, CliffordAlgebra((1, 1, 1))))
+        19
+    """
+    found = invariants(points, algebra, group)
+    scale = points.square().sum(-1).max() if points.numel() else points.new_zeros(())
+    eps = 1e3 * torch.finfo(points.dtype).eps
+    order = found.eta.argsort()
+    gaps = found.eta[order].diff(prepend=found.eta[order][:1]) > eps * scale
+    level = torch.empty_like(order)
+    level[order] = gaps.cumsum(0)
+    keys = torch.stack([level, found.origin.long(), found.side.long()], -1)
+    distinct, index = torch.unique(keys, dim=0, return_inverse=True)
+    first = torch.full((len(distinct),), len(points), dtype=torch.long, device=points.device)
+    first = first.scatter_reduce(0, index, torch.arange(len(points), device=points.device), "amin")
+    values = Invariants(found.eta[first], found.origin[first], found.side[first])
+    return Orbits(values, index)
+
+
+def check_points(points: Tensor, algebra: CliffordAlgebra) -> None:
+    """Raise unless points is a real floating tensor (N, dim)."""
+    if not isinstance(points, Tensor) or not points.is_floating_point():
+        what = points.dtype if isinstance(points, Tensor) else type(points).__name__
+        raise TypeError(f"points must be a real floating tensor (N, {algebra.dim}), got {what}")
+    if points.dim() != 2 or points.shape[1] != algebra.dim:
+        raise ValueError(
+            f"points of {algebra} must have shape (N, {algebra.dim}), got {tuple(points.shape)}"
+        )

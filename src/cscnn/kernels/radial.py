@@ -1,0 +1,169 @@
+"""Radial functions of a complete kernel: one value per orbit, basis kernel and channel pair.
+
+Three choices, all linear in their last layer:
+
+- `FreeValues`: one weight per orbit of a fixed grid. The fewest parameters, none redundant.
+- `RadialNetwork`: a small network on invariants. Works at any points and resolution.
+- `GaussianRings`: a linear combination of fixed Gaussian rings, as escnn does.
+
+Each maps invariants of M orbits to (c_out, c_in, elements, M).
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from cscnn.algebra import CliffordAlgebra
+from cscnn.kernels.orbits import Invariants, Orbits
+
+#: c_out, c_in, number of basis kernels
+Shape = tuple[int, int, int]
+
+
+class FreeValues(nn.Module):
+    """One weight per live (orbit, basis kernel) of a fixed set of orbits.
+
+    Args:
+        shape: (c_out, c_in, elements).
+        orbits: where the values live.
+        live: (elements, orbits), which of them can be non-zero.
+    """
+
+    eta: Tensor
+    label: Tensor
+    live: Tensor
+
+    def __init__(self, shape: Shape, orbits: Orbits, live: Tensor):
+        super().__init__()
+        self.shape = shape
+        known = orbits.invariants
+        self.register_buffer("eta", known.eta, persistent=False)
+        self.register_buffer("label", _label(known), persistent=False)
+        self.register_buffer("live", live.flatten().nonzero().squeeze(-1), persistent=False)
+        self.weight = nn.Parameter(torch.empty(*shape[:2], int(live.sum())))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Standard normal."""
+        nn.init.normal_(self.weight)
+
+    def forward(self, orbits: Invariants) -> Tensor:
+        c_out, c_in, elements = self.shape
+        table = self.weight.new_zeros(c_out, c_in, elements * len(self.eta))
+        table = table.index_copy(-1, self.live, self.weight).unflatten(-1, (elements, -1))
+        eta = self.eta.to(orbits.eta)
+        distance = (orbits.eta[:, None] - eta).abs()
+        distance = distance.where(_label(orbits)[:, None] == self.label.to(orbits.eta), math.inf)
+        nearest, index = distance.min(-1)
+        if not torch.compiler.is_compiling():
+            missing = nearest > 1e-4 * eta.abs().max().clamp(min=1e-30)
+            if missing.any():
+                raise ValueError(
+                    f"free values exist only on the {len(eta)} orbits of their grid; "
+                    f"η = {orbits.eta[missing][0].item():g} is none of them. Use "
+                    "radial='network' or radial='rings' for arbitrary points."
+                )
+        return table.index_select(-1, index)
+
+    def scale_(self, factors: Tensor) -> None:
+        """Multiply the values of basis kernel j by factors[j]."""
+        self.weight.mul_(factors.repeat_interleave(len(self.eta))[self.live])
+
+
+def _label(found: Invariants) -> Tensor:
+    """Tells apart orbits of equal η."""
+    return found.side + 3 * found.origin
+
+
+class GaussianRings(nn.Module):
+    """Linear combinations of Gaussians in the signed interval u = sgn(η) |η|^(1/2).
+
+    Rings sit at multiples of ``spacing`` up to ``extent`` on either side of the light cone that the
+    signature has. Groups that know past from future get rings of their own for each.
+
+    Args:
+        algebra: the Clifford algebra.
+        shape: (c_out, c_in, elements).
+        spacing: distance of neighbouring rings, in units of the points' coordinates.
+        sides: whether the group distinguishes past and future.
+    """
+
+    centres: Tensor
+
+    def __init__(self, algebra: CliffordAlgebra, shape: Shape, spacing: float, sides: bool):
+        super().__init__()
+        self.shape, self.spacing, self.sides = shape, spacing, sides
+        p, q = algebra.signature
+        below, above = (math.ceil(math.sqrt(n) / spacing - 1e-9) for n in (q, p))
+        centres = torch.arange(-below, above + 1, dtype=torch.float64) * spacing
+        self.register_buffer("centres", centres.to(torch.get_default_dtype()), persistent=False)
+        self.mixed = p > 0 and q > 0
+        self.features = len(centres) * (2 if sides else 1) + self.mixed
+        self.weight = nn.Parameter(torch.empty(*shape, self.features))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Standard normal."""
+        nn.init.normal_(self.weight)
+
+    def rings(self, orbits: Invariants) -> Tensor:
+        """(features, M)"""
+        u = orbits.eta.sign() * (orbits.eta.abs() + 1e-12).sqrt()
+        width = 0.6 * self.spacing
+        values = torch.exp(-((u - self.centres.to(u)[:, None]) ** 2) / (2 * width**2))
+        parts = [values]
+        if self.sides:
+            parts.append(values * orbits.side)
+        if self.mixed:
+            parts.append(orbits.origin[None])
+        return torch.cat(parts)
+
+    def forward(self, orbits: Invariants) -> Tensor:
+        return self.weight @ self.rings(orbits)
+
+    def scale_(self, factors: Tensor) -> None:
+        """Multiply the values of basis kernel j by factors[j]."""
+        self.weight.mul_(factors[:, None])
+
+
+class RadialNetwork(nn.Module):
+    """Two hidden layers on Gaussian rings, then one linear map to all basis kernels and channels.
+
+    Args:
+        hidden_dim: width.
+        The others as for `GaussianRings`.
+    """
+
+    def __init__(
+        self,
+        algebra: CliffordAlgebra,
+        shape: Shape,
+        spacing: float,
+        sides: bool,
+        hidden_dim: int,
+    ):
+        super().__init__()
+        self.shape = shape
+        self.embedding = GaussianRings(algebra, (1, 1, hidden_dim), spacing, sides)
+        self.hidden = nn.Linear(hidden_dim, hidden_dim)
+        self.weight = nn.Parameter(torch.empty(*shape, hidden_dim))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Unit variance through the hidden layers, standard normal at the end."""
+        self.embedding.reset_parameters()
+        nn.init.normal_(self.hidden.weight, std=math.sqrt(2 / self.hidden.in_features))
+        nn.init.zeros_(self.hidden.bias)
+        nn.init.normal_(self.weight)
+
+    def forward(self, orbits: Invariants) -> Tensor:
+        gelu = nn.functional.gelu
+        features = gelu(self.embedding(orbits)[0, 0].T)
+        return self.weight @ gelu(self.hidden(features)).T
+
+    def scale_(self, factors: Tensor) -> None:
+        """Multiply the values of basis kernel j by factors[j]."""
+        self.weight.mul_(factors[:, None])
