@@ -18,6 +18,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         return int(args.run(args))
+    except BrokenPipeError:  # the reader, e.g. head, has seen enough
+        sys.stderr.close()
+        return 0
     except (ValueError, TypeError, OSError) as error:
         if args.debug:
             raise
@@ -46,6 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--only", nargs="+", metavar="NAME", help="some benchmarks (see --list)")
     bench.add_argument("--list", action="store_true", help="list the benchmarks and stop")
     bench.add_argument("--repeats", type=int, default=15, help="per variant (default: %(default)s)")
+    bench.add_argument("--strict", action="store_true", help="exit with 1 if a target is missed")
     bench.add_argument("--json", type=Path, metavar="FILE", help="also write the rows as JSON")
     bench.add_argument("--markdown", type=Path, metavar="FILE", help="also write a page of tables")
     bench.set_defaults(run=_bench)
@@ -53,11 +57,15 @@ def _parser() -> argparse.ArgumentParser:
     info = commands.add_parser(
         "info",
         help="describe the Clifford algebra of a metric",
-        description="Lists the blades of Cl(p, q), their squares, and which physical quantities "
-        "they hold.",
-        epilog="example: cscnn info --metric=+--     (spacetime with time first, two space axes)",
+        description="Lists the blades of Cl(p, q) by grade, i.e. by the number of axes they span, "
+        "and their squares.",
+        epilog="example: cscnn info --metric=+-- (spacetime with time first and two space axes)",
     )
-    info.add_argument("--metric", default="+++", help="one sign per axis (default: %(default)s)")
+    info.add_argument(
+        "--metric",
+        default="+++",
+        help="one sign per axis, attached with = (default: --metric=%(default)s)",
+    )
     info.set_defaults(run=_info)
     return parser
 
@@ -88,16 +96,15 @@ def _bench(args: argparse.Namespace) -> int:
         report.write(args.json, json.dumps(data, indent=2) + "\n")
     if args.markdown is not None:
         report.write(args.markdown, report.markdown(chosen, rows, bench.machine()))
-    return 0
+    return int(args.strict and any("MISSED" in row.target for row in rows))
 
 
 def _info(args: argparse.Namespace) -> int:
-    signs = {"+": 1, "-": -1}
-    if not set(args.metric) <= set(signs):
+    if not set(args.metric) <= {"+", "-"}:
         raise ValueError(
             f"--metric takes + and - signs only, e.g. --metric=+--, got {args.metric!r}"
         )
-    algebra = cscnn.CliffordAlgebra([signs[s] for s in args.metric])
+    algebra = cscnn.CliffordAlgebra(args.metric)
     p, q = algebra.signature
     print(f"Cl({p}, {q}), metric {algebra.metric}: {algebra.n_blades} blades")
     print(f"{'grade':<7}{'holds':<14}blades (square)")

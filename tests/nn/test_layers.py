@@ -248,5 +248,5 @@ def test_errors():
         CGENN(algebra, 1, 1, hidden_dim=0)
     with pytest.raises(ValueError, match="channels must be at least 1, got -1"):
         GradeNorm(algebra, -1)
-    with pytest.raises(TypeError, match="bias must be True, False or a sequence .* got None"):
+    with pytest.raises(TypeError, match=r"bias must be True, False or a sequence .* got None"):
         MVLinear(algebra, 1, 1, bias=None)

@@ -17,6 +17,7 @@ The derivative of a bilinear map is again bilinear with the roles of the slots e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from itertools import permutations
 from typing import Any
@@ -41,6 +42,9 @@ class BilinearTable:
     Args:
         terms: (left, right, out, coefficient) each.
         sizes: number of blades in the left, right and output slot.
+        matrix: if given, the output is a matrix with rows of this length: its slot is two axes
+            (..., rows, columns), and in memory the rows come one batch axis before the columns, as
+            in the weights of a convolution.
         recipe: a cached function and its arguments that make this very table. Copies and pickles of
             modules then share it instead of carrying it along.
     """
@@ -50,10 +54,12 @@ class BilinearTable:
         terms: Iterable[Term],
         sizes: tuple[int, int, int],
         recipe: tuple[Callable[..., BilinearTable], tuple[Any, ...]],
+        matrix: int | None = None,
     ):
         terms = tuple(terms)
         self.sizes = sizes
         self.recipe = recipe
+        self.matrix = matrix
         #: roles -> rounds of terms; within a round every output occurs at most once
         self.rounds: dict[tuple[int, ...], list[list[Term]]] = {}
         #: roles -> left index, right index, coefficient: a row per output, padded with zeros
@@ -74,6 +80,45 @@ class BilinearTable:
     def __reduce__(self) -> tuple[Any, ...]:
         return self.recipe
 
+    def slot_axes(self, slot: int) -> int:
+        """How many trailing axes hold the blades of a slot."""
+        return 2 if slot == 2 and self.matrix else 1
+
+    def planes(self, x: Tensor, slot: int) -> list[Tensor]:
+        """x (..., blades of the slot) as one tensor for each blade."""
+        planes = list(x.unbind(-1))
+        if self.slot_axes(slot) == 2:
+            planes = [p for row in x.unbind(-2) for p in row.unbind(-1)]
+        return planes
+
+    def flat(self, x: Tensor, slot: int) -> Tensor:
+        """x with the blades of the slot on one axis."""
+        return x.flatten(-self.slot_axes(slot))
+
+    def shaped(self, x: Tensor, slot: int) -> Tensor:
+        """Inverse of `flat`."""
+        return x.unflatten(-1, (-1, self.matrix)) if self.slot_axes(slot) == 2 else x
+
+    def empty(self, like: Tensor, slot_like: int, slot: int) -> Tensor:
+        """Room for the blades of ``slot``, as far from the innermost axis in memory as those of
+        ``like``, which holds the blades of ``slot_like``."""
+        axes = self.slot_axes(slot_like)
+        batch = like.shape[:-axes]
+        order = sorted(range(len(batch)), key=like.stride, reverse=True)
+        where = sum(like.stride(axis) > like.stride(-1) for axis in order)
+        shape = [batch[axis] for axis in order]
+        shape.insert(where, self.matrix or self.sizes[slot])
+        position = {axis: i + (i >= where) for i, axis in enumerate(order)}
+        slots = [where]
+        if self.slot_axes(slot) == 2:
+            before = max(where - 1, 0)
+            shape.insert(before, self.sizes[slot] // self.matrix)  # type: ignore[operator]
+            position = {axis: i + (i >= before) for axis, i in position.items()}
+            slots = [before, where + 1]
+        elif slot != 2:
+            shape[where] = self.sizes[slot]
+        return like.new_empty(shape).permute(*(position[a] for a in range(len(batch))), *slots)
+
 
 def bilinear(x: Tensor, y: Tensor, table: BilinearTable) -> Tensor:
     """z with z_c = sum of s x_a y_b over the terms of ``table``; batch axes broadcast.
@@ -90,19 +135,20 @@ def bilinear(x: Tensor, y: Tensor, table: BilinearTable) -> Tensor:
         raise ValueError(f"both factors must be on one device, got {x.device} and {y.device}")
     dtype = torch.promote_types(x.dtype, y.dtype)
     shape = torch.broadcast_shapes(x.shape[:-1], y.shape[:-1])
-    larger = x if x.dim() == len(shape) + 1 and x.shape[:-1] == shape else y
-    x = x.to(dtype).expand(*shape, x.shape[-1])
-    y = y.to(dtype).expand(*shape, y.shape[-1])
-    if not _use_planes(x):
-        return _apply(x, y, table, (0, 1, 2))
-    blades_last = larger.stride(-1) == 1
-    z = _apply(_as_planes(x), _as_planes(y), table, (0, 1, 2))
+    x, y = x.to(dtype), y.to(dtype)
+    blades_last = False
+    if _use_planes(math.prod(shape) * x.shape[-1]):
+        larger = x if x.shape[:-1] == shape else y
+        blades_last = larger.stride(-1) == 1 and not table.matrix
+        x, y = _as_planes(x), _as_planes(y)  # before they are expanded: a small factor stays small
+    x, y = (t.expand(*shape, t.shape[-1]) for t in (x, y))
+    z = _apply(x, y, table, (0, 1, 2))
     # A copy of two axes would take a slow path of torch: pretend there are three.
     return z.unsqueeze(0).contiguous().squeeze(0) if blades_last else z
 
 
-def _use_planes(x: Tensor) -> bool:
-    return not torch.compiler.is_compiling() and x.numel() >= PLANES_FROM
+def _use_planes(entries: int) -> bool:
+    return not torch.compiler.is_compiling() and entries >= PLANES_FROM
 
 
 def _as_planes(x: Tensor) -> Tensor:
@@ -155,7 +201,7 @@ class _Bilinear(torch.autograd.Function):
         if torch.compiler.is_compiling():
             run = unrolled
         else:
-            run = by_planes if _use_planes(x) else gathered
+            run = by_planes if _use_planes(x.numel()) else gathered
         return run(x, y, table, roles).to(dtype)
 
     @staticmethod
@@ -168,7 +214,7 @@ class _Bilinear(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
         x, y = ctx.saved_tensors
         a, b, c = ctx.roles
-        if _use_planes(x):
+        if _use_planes(x.numel()) and ctx.table.slot_axes(c) == 1:
             grad = _as_planes(grad)
         grad_x = _apply(grad, y, ctx.table, (c, b, a)) if ctx.needs_input_grad[0] else None
         grad_y = _apply(grad, x, ctx.table, (c, a, b)) if ctx.needs_input_grad[1] else None
@@ -207,26 +253,22 @@ def _apply(x: Tensor, y: Tensor, table: BilinearTable, roles: tuple[int, int, in
 def gathered(x: Tensor, y: Tensor, table: BilinearTable, roles: tuple[int, int, int]) -> Tensor:
     """Reference: all terms of an output blade side by side, then summed."""
     left, right, coefficient = table.padded[roles]
-    products = x[..., constant(left, torch.int64, x.device)]
-    products = products * y[..., constant(right, torch.int64, x.device)]
-    return (products * constant(coefficient, x.dtype, x.device)).sum(-1)
+    products = table.flat(x, roles[0])[..., constant(left, torch.int64, x.device)]
+    products = products * table.flat(y, roles[1])[..., constant(right, torch.int64, x.device)]
+    z = (products * constant(coefficient, x.dtype, x.device)).sum(-1)
+    return table.shaped(z, roles[2])
 
 
 def by_planes(x: Tensor, y: Tensor, table: BilinearTable, roles: tuple[int, int, int]) -> Tensor:
     """One multiply-add per term, each over the coefficient planes of all points at once."""
-    n_out = table.sizes[roles[2]]
-    order = sorted(range(x.dim()), key=x.stride, reverse=True)
-    shape = (*x.shape[:-1], n_out)
-    z = x.new_empty([shape[axis] for axis in order]).permute(
-        [order.index(axis) for axis in range(x.dim())]
-    )
-    xs, ys, zs = x.unbind(-1), y.unbind(-1), z.unbind(-1)
+    z = table.empty(x, roles[0], roles[2])
+    xs, ys, zs = (table.planes(t, slot) for t, slot in zip((x, y, z), roles, strict=True))
     first, *others = table.rounds[roles]
     for a, b, c, coefficient in first:
         torch.mul(xs[a], ys[b], out=zs[c])
         if coefficient != 1:
             zs[c].mul_(coefficient)
-    for c in set(range(n_out)) - {term[2] for term in first}:
+    for c in set(range(len(zs))) - {term[2] for term in first}:
         zs[c].zero_()
     for terms in others:
         torch._foreach_addcmul_(
@@ -241,7 +283,7 @@ def by_planes(x: Tensor, y: Tensor, table: BilinearTable, roles: tuple[int, int,
 def unrolled(x: Tensor, y: Tensor, table: BilinearTable, roles: tuple[int, int, int]) -> Tensor:
     """One sum of products per output blade, without in-place operations."""
     left, right, coefficients = table.padded[roles]
-    xs, ys = x.unbind(-1), y.unbind(-1)
+    xs, ys = table.planes(x, roles[0]), table.planes(y, roles[1])
     planes = []
     for row in zip(left, right, coefficients, strict=True):
         total = torch.zeros_like(xs[0])
@@ -251,4 +293,4 @@ def unrolled(x: Tensor, y: Tensor, table: BilinearTable, roles: tuple[int, int, 
             elif coefficient == -1:
                 total = total - xs[a] * ys[b]
         planes.append(total)
-    return torch.stack(planes, -1)
+    return table.shaped(torch.stack(planes, -1), roles[2])

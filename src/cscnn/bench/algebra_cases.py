@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
 from cscnn.algebra import CliffordAlgebra
 from cscnn.bench.registry import Case, benchmark
+from cscnn.bench.work import forward_backward
 from cscnn.nn import GeometricProductLayer
-
-
-def forward_backward(
-    function: Callable[..., Tensor], inputs: Sequence[Tensor]
-) -> Callable[[], list[Tensor]]:
-    """Work that evaluates the function and all gradients of a fixed random projection of it."""
-    weights: list[Tensor] = []
-
-    def work() -> list[Tensor]:
-        y = function(*inputs)
-        if not weights:
-            generator = torch.Generator().manual_seed(1)
-            random = torch.randn(y.shape, generator=generator, dtype=torch.float32)
-            weights.append(torch.empty_like(y).copy_(random))  # in the memory order of y
-        return [y, *torch.autograd.grad(y, inputs, weights[0])]
-
-    return work
 
 
 def dense_table(algebra: CliffordAlgebra, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -66,25 +50,25 @@ def geometric_product() -> Iterator[Case]:
         )
 
 
+def dense_layer(layer: GeometricProductLayer, x: Tensor) -> Tensor:
+    """The product layer with its weights spread over the whole Cayley table, as published."""
+    algebra = layer.algebra
+    grades = torch.tensor(algebra.grades)
+    index = torch.zeros((algebra.n_grades,) * 3, dtype=torch.int64)
+    for i, path in enumerate(layer.paths):
+        index[path] = i
+    blade_paths = index[grades[:, None, None], grades[None, :, None], grades[None, None, :]]
+    weighted = layer.weight[..., blade_paths] * dense_table(algebra)
+    product = torch.einsum("pia,oiacb,pib->poc", x, weighted, layer.norm(layer.right(x)))
+    assert layer.linear is not None
+    return (product + layer.linear(x)) / 2**0.5
+
+
 @benchmark("product_layer", "Fully connected product layer, 12 -> 144 channels, 343 points")
 def product_layer() -> Iterator[Case]:
     algebra = CliffordAlgebra((1, 1, 1))
     torch.manual_seed(0)
     layer = GeometricProductLayer(algebra, 12, 144)
-    table = dense_table(algebra)
-    grades = torch.tensor(algebra.grades)
-    index = torch.full((algebra.n_grades,) * 3, 0)
-    for i, path in enumerate(layer.paths):
-        index[path] = i
-    blade_paths = index[grades[:, None, None], grades[None, :, None], grades[None, None, :]]
-
-    def dense(x: Tensor, *_: Tensor) -> Tensor:
-        weighted = layer.weight[..., blade_paths] * table
-        right = layer.norm(layer.right(x))
-        product = torch.einsum("pia,oiacb,pib->poc", x, weighted, right)
-        assert layer.linear is not None
-        return (product + layer.linear(x)) / 2**0.5
-
     x = torch.randn(343, 12, algebra.n_blades, requires_grad=True)
     inputs = [x, *layer.parameters()]
     double = GeometricProductLayer(algebra, 12, 144).double()
@@ -93,7 +77,7 @@ def product_layer() -> Iterator[Case]:
         label=f"Cl{algebra.signature}",
         variants={
             "cscnn": forward_backward(lambda x, *_: layer(x), inputs),
-            "dense einsum": forward_backward(dense, inputs),
+            "dense einsum": forward_backward(lambda x, *_: dense_layer(layer, x), inputs),
         },
         reference="dense einsum",
         truth=forward_backward(

@@ -20,8 +20,10 @@ class Case:
             compare (outputs and gradients). The first variant is ours.
         reference: the variant that ratios refer to.
         truth: the same tensors in float64, for the error column.
+        compare: the variants that compute what ``truth`` does; by default all.
         speedup: how many times faster than the reference the first variant has to be.
         memory: which fraction of the reference's peak memory the first variant may take.
+        repeats: at most this many measurements of each variant, for slow cases.
     """
 
     label: str
@@ -30,6 +32,8 @@ class Case:
     truth: Work | None = None
     speedup: float | None = None
     memory: float | None = None
+    compare: tuple[str, ...] | None = None
+    repeats: int | None = None
 
     def __post_init__(self) -> None:
         if self.reference not in self.variants:
@@ -62,7 +66,7 @@ def benchmark(name: str, title: str) -> Callable[[Callable[[], Iterator[Case]]],
 
 def names() -> tuple[str, ...]:
     """All registered benchmarks, in the order of registration."""
-    from cscnn.bench import algebra_cases  # noqa: F401  (registers its cases)
+    from cscnn.bench import algebra_cases, kernel_cases  # noqa: F401  (register their cases)
 
     return tuple(_registry)
 

@@ -6,12 +6,11 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from cscnn.bench.registry import Case, Work, get
 
@@ -40,14 +39,13 @@ def run(
 
 
 def _measure(name: str, case: Case, repeats: int) -> Iterator[Row]:
-    outputs = {
-        variant: [t.detach().clone() for t in work()] for variant, work in case.variants.items()
-    }
-    truth = [t.detach() for t in case.truth()] if case.truth else None
+    errors = _errors(case)
     peaks = {variant: peak_memory(work) for variant, work in case.variants.items()}
     loops = {variant: _loops(work) for variant, work in case.variants.items()}
     times: dict[str, list[float]] = {variant: [] for variant in case.variants}
-    for _ in range(repeats):  # interleaved, so that a slow moment of the machine hits all alike
+    for _ in range(
+        min(repeats, case.repeats or repeats)
+    ):  # interleaved, so that a slow moment of the machine hits all alike
         for variant, work in case.variants.items():
             times[variant].append(_time(work, loops[variant]))
     medians = {variant: statistics.median(values) for variant, values in times.items()}
@@ -60,7 +58,7 @@ def _measure(name: str, case: Case, repeats: int) -> Iterator[Row]:
             seconds=medians[variant],
             ratio=ratio,
             peak_bytes=peaks[variant],
-            error=_error(outputs[variant], truth) if truth else None,
+            error=errors.get(variant),
             target=_verdict(case, ratio, peaks[variant] / max(peaks[case.reference], 1))
             if position == 0
             else "",
@@ -78,11 +76,20 @@ def _verdict(case: Case, time_ratio: float, memory_ratio: float) -> str:
     return ", ".join(parts)
 
 
-def _error(outputs: Sequence[Tensor], truth: Sequence[Tensor]) -> float:
-    return max(
-        ((a.double() - b).abs().max() / b.abs().max()).item()
-        for a, b in zip(outputs, truth, strict=True)
-    )
+def _errors(case: Case) -> dict[str, float]:
+    """Largest relative deviation from the truth, for each variant that computes it."""
+    if case.truth is None:
+        return {}
+    truth = [t.detach() for t in case.truth()]
+    scale = max(t.abs().max() for t in truth)
+    errors = {}
+    for variant in case.compare or case.variants:
+        outputs = case.variants[variant]()
+        errors[variant] = max(
+            ((a.detach().double() - b).abs().max() / b.abs().max().clamp(min=1e-6 * scale)).item()
+            for a, b in zip(outputs, truth, strict=True)
+        )
+    return errors
 
 
 def _loops(work: Work) -> int:

@@ -61,7 +61,7 @@ class CliffordSteerableConv(nn.Module):
     """
 
     points: Tensor
-    orbit_index: Tensor
+    orbit_members: Tensor
     orbit_eta: Tensor
     orbit_origin: Tensor
     orbit_side: Tensor
@@ -152,13 +152,13 @@ class CliffordSteerableConv(nn.Module):
     # --- the sampling grid, exact in every dtype ----------------------------------------------
 
     def _buffers_from_grid(self, like: Tensor) -> dict[str, Tensor]:
-        found = self._orbits.invariants.to(like)
+        orbits = self._orbits.to(like)
         return {
             "points": self._points.to(like),
-            "orbit_index": self._orbits.index.to(like.device),
-            "orbit_eta": found.eta,
-            "orbit_origin": found.origin,
-            "orbit_side": found.side,
+            "orbit_members": orbits.members,
+            "orbit_eta": orbits.invariants.eta,
+            "orbit_origin": orbits.invariants.origin,
+            "orbit_side": orbits.invariants.side,
         }
 
     def _apply(self, fn: Any, recurse: bool = True) -> CliffordSteerableConv:
@@ -194,7 +194,7 @@ class CliffordSteerableConv(nn.Module):
 
     def _expand(self, extra: Tensor | None) -> Tensor:
         orbits = Orbits(
-            Invariants(self.orbit_eta, self.orbit_origin, self.orbit_side), self.orbit_index
+            Invariants(self.orbit_eta, self.orbit_origin, self.orbit_side), self.orbit_members
         )
         n = self.algebra.n_blades
         with torch.autocast(self.points.device.type, enabled=False):  # kernels need full precision

@@ -64,7 +64,7 @@ class SteerableKernel(nn.Module):
         if orbits is None:
             values = self.coefficients(invariants(points, self.algebra, self.group))
         else:
-            values = self.coefficients(orbits.invariants).index_select(-1, orbits.index)
+            values = orbits.spread(self.coefficients(orbits.invariants))
         return self.basis.assemble(values, points)
 
     def forward(self, points: Tensor, extra: Tensor | None = None) -> Tensor:

@@ -78,9 +78,8 @@ class SteerableBasis:
         Returns:
             (c_out, blades, c_in, blades, N)
         """
-        n = self.algebra.n_blades
-        entries = bilinear(coefficients.movedim(2, -1), monomials(points), self._table)
-        return entries.movedim(-1, 2).unflatten(2, (n, n)).transpose(1, 2)
+        kernel = bilinear(coefficients.movedim(2, -1), monomials(points), self._table)
+        return kernel.permute(0, 3, 1, 4, 2)
 
 
 def monomials(points: Tensor) -> Tensor:
@@ -136,4 +135,4 @@ def _assembly_table(
                     blade ^= masks[-1]
                 terms.append((j, monomial, index[blade] * n + index[column], sign))
     sizes = (len(elements), 1 + d + len(quadratic), n * n)
-    return BilinearTable(terms, sizes, recipe=(_assembly_table, (metric, elements)))
+    return BilinearTable(terms, sizes, recipe=(_assembly_table, (metric, elements)), matrix=n)

@@ -8,7 +8,8 @@ the commutative algebra with v² = η, is closed under every layer, and the netw
     (a + b v)(a' + b' v) = (a a' + η b b') + (a b' + a' b) v
 
 Only four grade paths are alive, and only the value of η matters, not the point. Functions here are
-the layers of `cscnn.nn` restricted to that plane; pairs have shape (M, channels) each.
+the layers of `cscnn.nn` restricted to that plane. A pair is a tensor (2, M, channels), f0 first;
+both go through every operation together, since at this size the number of calls is the cost.
 """
 
 from __future__ import annotations
@@ -18,63 +19,64 @@ import math
 import torch
 from torch import Tensor
 
+from cscnn.algebra import CliffordAlgebra
+from cscnn.algebra.blades import admissible_paths
 from cscnn.nn import CGENN, GeometricProductLayer, GradeNorm
 from cscnn.nn.functional import normal_cdf, smooth_norm
 
-Pair = tuple[Tensor, Tensor]
+
+def alive_paths(algebra: CliffordAlgebra) -> Tensor:
+    """Indices of the four grade paths that are alive, in the order `run_collapsed` needs them."""
+    paths = admissible_paths(algebra.metric)
+    return torch.tensor([paths.index(p) for p in ((0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0))])
 
 
-def run(network: CGENN, scalar: Tensor, eta: Tensor) -> Pair:
+def run_collapsed(network: CGENN, scalar: Tensor, eta: Tensor, alive: Tensor) -> Tensor:
     """network(scalar + v) as f0 + f1 v, at M values of η.
 
     Args:
         network: with one input channel.
         scalar: (M,), the scalar part of the input; its vector part is v itself.
         eta: (M,), η(v, v).
+        alive: from `alive_paths`.
 
     Returns:
-        f0, f1: (M, c_out) each.
+        (2, M, c_out): f0 and f1.
     """
-    eta = eta[:, None]
-    x = (scalar[:, None], torch.ones_like(eta))
+    one = torch.ones_like(eta)
+    form = torch.stack([one, eta]).unsqueeze(-1)  # squares of 1 and v
+    x = torch.stack([scalar, one]).unsqueeze(-1)
     for product, norm in zip(network.products[:-1], network.norms, strict=True):
         assert isinstance(product, GeometricProductLayer)
         assert isinstance(norm, GradeNorm)
-        x = _gate(_norm(norm, _product(product, x, eta), eta))
+        x = _norm(norm, _product(product, x, form, alive), form)
+        x = x * normal_cdf(x[:1])
     last = network.products[-1]
     assert isinstance(last, GeometricProductLayer)
-    return _product(last, x, eta)
+    return _product(last, x, form, alive)
 
 
-def _product(layer: GeometricProductLayer, x: Pair, eta: Tensor) -> Pair:
-    right = layer.right.weight
-    a, b = x
-    ra, rb = _norm(layer.norm, (a @ right[..., 0].T, b @ right[..., 1].T), eta)
-
-    def weight(*paths: tuple[int, int, int]) -> Tensor:
-        return torch.cat([layer.weight[..., layer.paths.index(path)] for path in paths], -1)
-
-    # Paths are (left grade, output grade, right grade).
-    y0 = torch.cat([a * ra, eta * b * rb], -1) @ weight((0, 0, 0), (1, 0, 1)).T
-    y1 = torch.cat([a * rb, b * ra], -1) @ weight((0, 1, 1), (1, 1, 0)).T
+def _product(layer: GeometricProductLayer, x: Tensor, form: Tensor, alive: Tensor) -> Tensor:
+    right = _norm(layer.norm, torch.bmm(x, _per_grade(layer.right.weight)), form)
+    # f0 = a a' + η b b' and f1 = a b' + b a', as two terms with a path (left, out, right) each.
+    terms = [x[:1] * right, x[1:] * (right * form).flip(0)]
+    weights = list(layer.weight.index_select(-1, alive).split(2, -1))
+    if layer.linear is not None:
+        terms.append(x)
+        weights.append(layer.linear.weight[..., :2])
+    y = torch.bmm(torch.cat(terms, -1), _per_grade(torch.cat(weights, 1)))
     if layer.linear is None:
-        return y0, y1
-    y0 = y0 + a @ layer.linear.weight[..., 0].T
-    y1 = y1 + b @ layer.linear.weight[..., 1].T
+        return y
     if layer.linear.bias is not None:
-        y0 = y0 + layer.linear.bias
-    return y0 / math.sqrt(2), y1 / math.sqrt(2)
+        y = y + torch.stack([layer.linear.bias, torch.zeros_like(layer.linear.bias)]).unsqueeze(1)
+    return y / math.sqrt(2)
 
 
-def _norm(layer: GradeNorm, x: Pair, eta: Tensor) -> Pair:
-    a, b = x
-    strength = layer.factor[:, :2].sigmoid()
-    a = a / (strength[:, 0] * (smooth_norm(a.square()) - 1) + (1 + 1e-6))
-    b = b / (strength[:, 1] * (smooth_norm(b.square() * eta) - 1) + (1 + 1e-6))
-    return a, b
+def _per_grade(weight: Tensor) -> Tensor:
+    """(c_out, c_in, grades) -> (2, c_in, c_out) for grades 0 and 1."""
+    return weight[..., :2].permute(2, 1, 0)
 
 
-def _gate(x: Pair) -> Pair:
-    a, b = x
-    gate = normal_cdf(a)
-    return a * gate, b * gate
+def _norm(layer: GradeNorm, x: Tensor, form: Tensor) -> Tensor:
+    strength = layer.factor[:, :2].sigmoid().T.unsqueeze(1)
+    return x / (strength * (smooth_norm(x.square() * form) - 1) + (1 + 1e-6))

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.bilinear import BilinearTable, bilinear
 from cscnn.algebra.blades import admissible_paths, product_terms
-from cscnn.kernels import collapse
 from cscnn.kernels.base import SteerableKernel
 from cscnn.kernels.basis import SteerableBasis
+from cscnn.kernels.collapse import alive_paths, run_collapsed
 from cscnn.kernels.orbits import Invariants, Orbits, check_points, invariants
 from cscnn.nn import CGENN
 
@@ -53,6 +53,9 @@ class ImplicitKernel(SteerableKernel):
         collapse: evaluate on two numbers per channel (not possible with extra channels).
     """
 
+    head: Tensor
+    alive_paths: Tensor
+
     def __init__(
         self,
         algebra: CliffordAlgebra,
@@ -82,12 +85,18 @@ class ImplicitKernel(SteerableKernel):
         self.position_width = nn.Parameter(torch.ones(()))
         self.mask_width = nn.Parameter(torch.empty(c_out, c_in, algebra.n_grades)) if mask else None
         head = torch.ones(c_out, c_in, len(self.paths))
-        self.head: Tensor
         if learn_head:
             self.head = nn.Parameter(head)
         else:
             self.register_buffer("head", head, persistent=False)
         self._head_table = _head_table(algebra.metric)
+        self.register_buffer("alive_paths", alive_paths(algebra), persistent=False)
+        # The path of the head weight that multiplies each basis kernel.
+        left = {"project": 0, "wedge": 1, "contract": 1}
+        self._element_paths = [
+            self.paths.index((left[kind], out, k))
+            for (kind, k, _), out in zip(self.basis.elements, self.basis.output_grades, strict=True)
+        ]
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -103,23 +112,13 @@ class ImplicitKernel(SteerableKernel):
 
     def coefficients(self, orbits: Invariants) -> Tensor:
         eta = orbits.eta
-        pair = collapse.run(self.network, scalar_shell(eta, self.position_width), eta)
-        scalar, vector = (f.T.reshape(self.c_out, self.c_in, -1) for f in pair)
+        shell = scalar_shell(eta, self.position_width)
+        pair = run_collapsed(self.network, shell, eta, self.alive_paths)
+        pair = pair.permute(2, 0, 1).reshape(self.c_out, self.c_in, 2, -1)
         if self.mask_width is not None:
-            width = self.mask_width + 0.4
-            scalar = scalar * scalar_shell(eta, width[..., :1])
-            vector = vector * scalar_shell(eta, width[..., 1:2])
-        values = {"project": scalar, "wedge": vector, "contract": vector}
-        radial = torch.stack([values[kind] for kind, _, _ in self.basis.elements], 2)
-        return self.scale * radial * self.head[..., self._element_paths()].unsqueeze(-1)
-
-    def _element_paths(self) -> list[int]:
-        """Path of the head weight that multiplies each basis kernel."""
-        change = {"project": 0, "wedge": 1, "contract": -1}
-        return [
-            self.paths.index((abs(change[kind]), k + change[kind], k))
-            for kind, k, _ in self.basis.elements
-        ]
+            pair = pair * scalar_shell(eta, (self.mask_width[..., :2] + 0.4).unsqueeze(-1))
+        part = [int(kind != "project") for kind, _, _ in self.basis.elements]
+        return (self.scale * pair)[:, :, part] * self.head[..., self._element_paths].unsqueeze(-1)
 
     def expand(
         self, points: Tensor, orbits: Orbits | None = None, extra: Tensor | None = None
@@ -144,8 +143,8 @@ class ImplicitKernel(SteerableKernel):
         if self.mask_width is not None:
             width = (self.mask_width + 0.4)[..., list(self.algebra.grades)]
             k = k * scalar_shell(eta[:, None, None, None], width)
-        entries = bilinear(self.scale * k, self.head, self._head_table)
-        return entries.unflatten(-1, (n, n)).permute(1, 3, 2, 4, 0)
+        kernel = bilinear(self.scale * k, self.head, self._head_table)
+        return kernel.permute(1, 3, 2, 4, 0)
 
     def _check_extra(self, extra: Tensor | None) -> None:
         expected = (self.extra_channels, self.algebra.n_blades)
@@ -174,4 +173,5 @@ def _head_table(metric: tuple[int, ...]) -> BilinearTable:
         (a, paths.index((grades[a], grades[c], grades[b])), c * n + b, sign)
         for a, b, c, sign in product_terms(metric)
     ]
-    return BilinearTable(terms, (n, len(paths), n * n), recipe=(_head_table, (metric,)))
+    sizes = (n, len(paths), n * n)
+    return BilinearTable(terms, sizes, recipe=(_head_table, (metric,)), matrix=n)

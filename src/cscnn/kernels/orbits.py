@@ -47,14 +47,30 @@ class Orbits:
 
     Attributes:
         invariants: one entry per orbit, sorted by (η, origin, side).
-        index: (points,), the orbit of each point.
+        members: (orbits, points), 1 where the point is in the orbit, else 0.
     """
 
     invariants: Invariants
-    index: Tensor
+    members: Tensor
 
     def __len__(self) -> int:
         return self.invariants.eta.shape[0]
+
+    @property
+    def index(self) -> Tensor:
+        """(points,), the orbit of each point."""
+        return self.members.argmax(0)
+
+    def spread(self, values: Tensor) -> Tensor:
+        """Values per orbit (..., orbits) -> values per point (..., points).
+
+        A matrix product with zeros and ones is faster than gathering along the last axis.
+        """
+        return values @ self.members
+
+    def to(self, like: Tensor) -> Orbits:
+        """The same on the device and in the dtype of ``like``."""
+        return Orbits(self.invariants.to(like), self.members.to(like))
 
 
 def check_group(algebra: CliffordAlgebra, group: str) -> str:
@@ -123,7 +139,8 @@ def find_orbits(points: Tensor, algebra: CliffordAlgebra, group: str = "O") -> O
     first = torch.full((len(distinct),), len(points), dtype=torch.long, device=points.device)
     first = first.scatter_reduce(0, index, torch.arange(len(points), device=points.device), "amin")
     values = Invariants(found.eta[first], found.origin[first], found.side[first])
-    return Orbits(values, index)
+    members = index == torch.arange(len(distinct), device=points.device)[:, None]
+    return Orbits(values, members.to(points.dtype))
 
 
 def check_points(points: Tensor, algebra: CliffordAlgebra) -> None:
