@@ -8,12 +8,13 @@ BIN := $(VENV)/bin
 endif
 WORKERS ?= auto
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench figures clean
 help:
-	@echo "make demo   the tour: set up and run the example (about a minute after installation)"
+	@echo "make demo   set up and run the tour (seconds after installation)"
 	@echo "make test   all tests"
 	@echo "make lint   formatting, lint, types"
 	@echo "make bench  speed, memory and rounding error beside the alternatives; writes docs/benchmarks.md"
+	@echo "make figures  the pictures of the README, into docs/figures"
 	@echo "make clean  remove .venv and caches"
 
 $(BIN)/python:
@@ -23,9 +24,9 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.dev: $(VENV)/.core
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
-	@touch $@ $(VENV)/.core
+	@touch $@
 
 demo: $(VENV)/.core
 	$(BIN)/python examples/spacetime_cgenn.py
@@ -40,6 +41,9 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.core
 	$(BIN)/cscnn bench --json bench.json --markdown docs/benchmarks.md
+
+figures: $(VENV)/.dev
+	$(BIN)/python examples/kernel_figures.py docs/figures
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

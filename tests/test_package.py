@@ -14,7 +14,17 @@ from cscnn.bench.registry import Case
 from cscnn.cli import main
 
 ROOT = Path(__file__).parents[1]
-HEAVY = ("lightning", "h5py", "matplotlib", "scipy", "numba", "clifford", "neuralop", "safetensors")
+HEAVY = (
+    "lightning",
+    "onnx",
+    "h5py",
+    "matplotlib",
+    "scipy",
+    "numba",
+    "clifford",
+    "neuralop",
+    "safetensors",
+)
 
 
 def run_python(code):
@@ -62,11 +72,18 @@ def test_readme_commands_exist():
     assert all(f"\n{target}:" in makefile for target in targets)
 
 
+SHORT = {"compare_kernels": ["--steps", "2", "--seeds", "1", "--size", "16"]}
+
+
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
-def test_examples_run(script):
+def test_examples_run(script, tmp_path):
     result = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, check=True, cwd=ROOT
+        [sys.executable, "-W", "error", script, *SHORT.get(script.stem, [])],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
     )
+    assert result.returncode == 0, result.stderr
     assert result.stdout
 
 
