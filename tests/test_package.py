@@ -45,6 +45,12 @@ def test_import_is_light():
     assert min(float(seconds) for seconds, _ in runs) < 0.3
 
 
+def test_rooms_are_found_without_importing_them():
+    assert run_python("import cscnn; print(cscnn.testing.assert_equivariant.__name__)")
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = cscnn.nonsense
+
+
 def test_version_has_one_source():
     from importlib.metadata import version
 

@@ -1,5 +1,8 @@
 """Convolutional networks on multivector fields, equivariant to the isometries of R^{p,q}."""
 
+from importlib import import_module
+from typing import Any
+
 from cscnn import kernels, nn
 from cscnn.algebra import CliffordAlgebra
 from cscnn.conv import CliffordSteerableConv
@@ -7,3 +10,10 @@ from cscnn.conv import CliffordSteerableConv
 __version__ = "0.1.0"
 
 __all__ = ["CliffordAlgebra", "CliffordSteerableConv", "__version__", "kernels", "nn"]
+
+
+def __getattr__(name: str) -> Any:
+    """Rooms that are imported when first used: ``cscnn.testing``, ``cscnn.viz``, ..."""
+    if name in ("bench", "interop", "testing", "viz"):
+        return import_module(f"cscnn.{name}")
+    raise AttributeError(f"module 'cscnn' has no attribute {name!r}")

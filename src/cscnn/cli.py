@@ -110,13 +110,14 @@ def _info(args: argparse.Namespace) -> int:
     print(f"{'grade':<7}{'holds':<14}blades (square)")
     names = {0: "scalar", 1: "vector", 2: "bivector", 3: "trivector"}
     for k in range(algebra.n_grades):
-        name = "pseudoscalar" if k == algebra.dim and k > 1 else names.get(k, f"{k}-vector")
+        name = names.get(k, f"{k}-vector")
         entries = [
             f"{algebra.blade_names[i]} ({algebra.blade_square(i):+d})"
             for i in range(*algebra.grade_slice(k).indices(algebra.n_blades))
         ]
         print(f"{k:<7}{name:<14}{', '.join(entries)}")
-    print(f"transformations: {', '.join(algebra.kinds())}")
+    kinds = [kind for kind in algebra.kinds() if kind != "any"]
+    print(f"transformations that it tells apart: {', '.join(kinds)}")
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -26,7 +27,7 @@ def load_flax_params(module: nn.Module, params: Mapping[str, Any]) -> None:
         ValueError: if names are unknown or missing (all are listed), or a shape does not fit.
             Nothing is copied then.
     """
-    flat = dict(_flatten(params))
+    flat = {name.removeprefix("params/"): value for name, value in _flatten(params)}
     expected = dict(_names(module))
     unknown, missing = sorted(flat.keys() - expected.keys()), sorted(expected.keys() - flat.keys())
     if unknown or missing:
@@ -35,11 +36,10 @@ def load_flax_params(module: nn.Module, params: Mapping[str, Any]) -> None:
         )
     values = {}
     for name, target in expected.items():
-        value = torch.as_tensor(flat[name])
-        if _squeezed(value.shape) != _squeezed(target.shape):
+        value = torch.from_numpy(np.array(flat[name]))
+        if not _fits(tuple(value.shape), tuple(target.shape)):
             raise ValueError(
-                f"{name} has shape {tuple(value.shape)}, the module expects "
-                f"{tuple(target.shape)} (up to axes of size one)"
+                f"{name} has shape {tuple(value.shape)}, the module expects {tuple(target.shape)}"
             )
         values[name] = value.reshape(target.shape)
     with torch.no_grad():
@@ -48,8 +48,6 @@ def load_flax_params(module: nn.Module, params: Mapping[str, Any]) -> None:
 
 
 def _flatten(params: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    if not prefix and set(params) == {"params"}:
-        params = params["params"]
     for name, value in params.items():
         if isinstance(value, Mapping):
             yield from _flatten(value, f"{prefix}{name}/")
@@ -57,8 +55,11 @@ def _flatten(params: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
             yield f"{prefix}{name}", value
 
 
-def _squeezed(shape: torch.Size) -> tuple[int, ...]:
-    return tuple(n for n in shape if n != 1)
+def _fits(published: tuple[int, ...], ours: tuple[int, ...]) -> bool:
+    """Whether shapes agree, up to the axes of size one that the published code puts around ours."""
+    end = 1 + len(ours)
+    inner, outer = published[1:end], published[:1] + published[end:]
+    return published == ours or (inner == ours and set(outer) <= {1})
 
 
 def _names(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
@@ -84,9 +85,10 @@ def _names(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
         yield "WeightedCayley_0/weight", module.weight
         yield "MVLinear_0/weight", module.right.weight
         yield "GradeNorm_0/factor", module.norm.factor
-        if module.linear is not None and module.linear.bias is not None:
+        if module.linear is not None:
             yield "MVLinear_1/weight", module.linear.weight
-            yield "MVLinear_1/bias", module.linear.bias
+            if module.linear.bias is not None:
+                yield "MVLinear_1/bias", module.linear.bias
     else:
         raise TypeError(f"no published counterpart is known for {type(module).__name__}")
 

@@ -14,7 +14,8 @@ from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.blades import check_int
 from cscnn.algebra.clifford import check_algebra
 from cscnn.kernels import SteerableKernel
-from cscnn.kernels.orbits import time_axis
+from cscnn.kernels.orbits import check_group, time_axis
+from cscnn.kernels.radial import FreeValues
 
 Field = Callable[[Tensor], Tensor]
 
@@ -167,8 +168,9 @@ def _demand(errors: dict[str, float], tol: float, claim: str, algebra: CliffordA
     if failed:
         table = "\n".join(f"  {kind:<12} {error:.3e}" for kind, error in errors.items())
         raise AssertionError(
-            f"{claim} {', '.join(failed)} of O{algebra.signature} to {tol:.1e}; relative errors "
-            f"(near the tolerance: rounding, lower the rapidity; of order one: broken):\n{table}"
+            f"{claim} {', '.join(failed)} of O{algebra.signature} to {tol:.1e}. Near the tolerance "
+            "it is rounding, which large boosts amplify; of order one it is broken, or it moves "
+            f"points too (see grid_equivariance_errors). Relative errors:\n{table}"
         )
 
 
@@ -179,6 +181,7 @@ def steerability_errors(
     kernel: SteerableKernel,
     *,
     points: Tensor | None = None,
+    extra: Tensor | None = None,
     group: str | None = None,
     kinds: str | Sequence[str] | None = None,
     samples: int = 3,
@@ -190,27 +193,35 @@ def steerability_errors(
     Args:
         kernel: any kernel; it is copied and cast.
         points: (N, dim) where to compare; by default 16 random ones, a null vector if there is one,
-            and the origin.
+            and the origin, or the grid of a kernel of free values.
+        extra: known multivectors (extra_channels, blades) of the kernel, transformed along.
         group: the group g is drawn from; by default the kernel's own.
         kinds: see `CliffordAlgebra.random_orthogonal`; by default all that exist in the group.
     """
+    if not isinstance(kernel, SteerableKernel):
+        raise TypeError(f"expected a kernel, e.g. conv.kernel, got {type(kernel).__name__}")
     algebra, group = kernel.algebra, group or kernel.group
-    kernel = copy.deepcopy(kernel).double()
+    kernel = copy.deepcopy(kernel).to("cpu", torch.float64)
     generator = torch.Generator().manual_seed(seed)
+    if points is None and isinstance(getattr(kernel, "radial", None), FreeValues):
+        points = getattr(kernel, "init_points", None)
     if points is None:
         points = torch.randn(16, algebra.dim, generator=generator, dtype=torch.float64)
         points = torch.cat([points, _special_points(algebra)])
-    here = kernel(points)
+    points = points.to("cpu", torch.float64)
+    extra = None if extra is None else extra.to("cpu", torch.float64)
+    here = kernel(points, extra=extra)
     errors = {}
     for kind in _kinds(algebra, kinds):
-        if kind == "reflection" and group.startswith("SO"):
+        if kinds is None and kind == "reflection" and group.startswith("SO"):
             continue
         worst = 0.0
         for _ in range(samples):
             g = random_element(algebra, group, kind, rapidity, generator)
             rho = algebra.action(g)
             expected = torch.einsum("xc,nocib,by->noxiy", rho, here, torch.linalg.inv(rho))
-            worst = max(worst, relative_error(kernel(points @ g.T), expected))
+            moved = None if extra is None else algebra.transform(g, extra)
+            worst = max(worst, relative_error(kernel(points @ g.T, extra=moved), expected))
         errors[kind] = worst
     return errors
 
@@ -262,9 +273,13 @@ def _special_points(algebra: CliffordAlgebra) -> Tensor:
 
 
 def grid_symmetries(
-    algebra: CliffordAlgebra, grid: Sequence[int], spacing: Sequence[float] | None = None
+    algebra: CliffordAlgebra,
+    grid: Sequence[int],
+    spacing: Sequence[float] | None = None,
+    group: str = "O",
 ) -> Iterator[Tensor]:
-    """All signed permutations of axes that preserve metric, grid and spacing, as (dim, dim)."""
+    """Signed permutations of axes, (dim, dim), that preserve metric, grid and spacing."""
+    check_group(algebra, group)
     kinds = list(zip(algebra.metric, grid, spacing or (1.0,) * algebra.dim, strict=True))
     for order in itertools.permutations(range(algebra.dim)):
         if all(kinds[i] == kinds[j] for i, j in enumerate(order)):
@@ -272,7 +287,9 @@ def grid_symmetries(
                 g = torch.zeros(algebra.dim, algebra.dim, dtype=torch.float64)
                 for j, (i, sign) in enumerate(zip(order, signs, strict=True)):
                     g[i, j] = sign
-                yield g
+                special = not group.startswith("SO") or torch.linalg.det(g) > 0
+                if special and (not group.endswith("+") or g[(time_axis(algebra),) * 2] > 0):
+                    yield g
 
 
 def transform_on_grid(algebra: CliffordAlgebra, g: Tensor, x: Tensor) -> Tensor:
@@ -294,33 +311,45 @@ def grid_equivariance_errors(
     shape: Sequence[int],
     *,
     spacing: Sequence[float] | None = None,
+    group: str = "O",
     seed: int = 0,
 ) -> dict[str, float]:
-    """Violations of equivariance that are exact on grids, in float64.
+    """Violations of the symmetries that are exact on grids, in float64.
 
     Args:
         module: maps fields (batch, channels, *grid, blades) to fields on the same grid.
         shape: (batch, channels, *grid).
         spacing: of the grid, if it differs between axes.
+        group: ``"O"``, ``"SO"``, ``"O+"`` or ``"SO+"``, for networks of such kernels.
 
     Returns:
         ``"translation"``: cyclic shifts by a random number of points along each axis (expect it to
-        hold for circular padding only); ``"point group"``: all of `grid_symmetries`.
+        hold for circular padding only); ``"point group"``: the rotations by quarter turns, flips
+        and permutations of axes in `grid_symmetries`.
     """
+    check_algebra(algebra)
+    if not isinstance(shape, Sequence) or len(shape) != 2 + algebra.dim:
+        stars = ", *" * algebra.dim
+        raise ValueError(f"shape must be (batch, channels{stars}) for {algebra}, got {shape!r}")
     if isinstance(module, nn.Module):
-        module = copy.deepcopy(module).double()
+        module = copy.deepcopy(module).to("cpu", torch.float64)
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(*shape, algebra.n_blades, generator=generator, dtype=torch.float64)
     axes = tuple(range(2, 2 + algebra.dim))
     errors = {}
     with torch.no_grad():
         y = module(x)
+        if y.shape[2:-1] != x.shape[2:-1]:
+            raise ValueError(
+                f"the module must keep the grid, it maps {tuple(x.shape[2:-1])} to "
+                f"{tuple(y.shape[2:-1])}"
+            )
         shifts = [int(torch.randint(1, max(n, 2), (), generator=generator)) for n in shape[2:]]
         errors["translation"] = relative_error(module(x.roll(shifts, axes)), y.roll(shifts, axes))
         errors["point group"] = max(
             relative_error(
                 module(transform_on_grid(algebra, g, x)), transform_on_grid(algebra, g, y)
             )
-            for g in grid_symmetries(algebra, shape[2:], spacing)
+            for g in grid_symmetries(algebra, shape[2:], spacing, group)
         )
     return errors

@@ -10,6 +10,7 @@ from conftest import metric_name
 
 from cscnn import CliffordAlgebra, CliffordSteerableConv
 from cscnn.conv.padding import MODES, pad
+from cscnn.kernels import CompleteKernel
 from cscnn.testing import grid_equivariance_errors, relative_error
 
 FAST = {"num_layers": 2, "hidden_dim": 4}
@@ -127,6 +128,14 @@ def test_commutes_with_the_symmetries_of_the_grid(metric, grid, kernel, mode):
         assert errors["translation"] > 1e-3
 
 
+def test_what_cannot_be_checked_is_refused():
+    conv = build((1, 1), stride=2)
+    with pytest.raises(ValueError, match=r"must keep the grid, it maps \(6, 6\) to \(3, 3\)"):
+        grid_equivariance_errors(conv, conv.algebra, (1, 2, 6, 6))
+    with pytest.raises(ValueError, match=r"shape must be \(batch, channels, \*, \*\)"):
+        grid_equivariance_errors(conv, conv.algebra, (1, 2, 6))
+
+
 def test_plain_convolutions_do_not():
     class Plain(torch.nn.Module):
         def __init__(self):
@@ -149,6 +158,8 @@ def test_smaller_groups_keep_only_their_symmetries(group):
     x = torch.randn(1, 2, 3, 4, 4, 8, dtype=torch.float64)
     from cscnn.testing import grid_symmetries, transform_on_grid
 
+    errors = grid_equivariance_errors(conv, algebra, (1, 2, 3, 4, 4), group=group)
+    assert errors["point group"] < 1e-12
     for g in grid_symmetries(algebra, (3, 4, 4)):
         inside = (torch.linalg.det(g) > 0 or "S" not in group) and (g[0, 0] > 0 or "+" not in group)
         moved = conv(transform_on_grid(algebra, g, x))
@@ -163,6 +174,8 @@ def test_causal_convolutions_do_not_see_the_future():
     changed = x.clone()
     changed[:, :, 5:] = torch.randn_like(changed[:, :, 5:])
     y, z = conv(x), conv(changed)
+    with pytest.raises(ValueError, match=r"time axis 0 .* padding_mode=\('zeros', 'circular'\)"):
+        build((1, -1), kernel="complete", kernel_options=options, padding_mode="circular")
     assert torch.equal(y[:, :, :5], z[:, :, :5])
     assert not torch.allclose(y[:, :, 5:], z[:, :, 5:])
 
@@ -215,15 +228,14 @@ def test_rotations_and_boosts_hold_up_to_resolution(metric, kernel, rate, limit,
     kernel = build(metric, 2, 2, kernel=kernel).kernel.double()
     errors = []
     for half in (8, 16):
-        axis = torch.arange(-half, half + 1, dtype=torch.float64) / half
-        offsets = torch.cartesian_prod(axis, axis)
-        matrices = kernel(offsets).detach() / half**2
+        axis = torch.arange(-half, half + 1, dtype=torch.float64) / half * reach
+        points = torch.stack(torch.meshgrid(axis, axis, indexing="ij"), -1)
+        conv = CliffordSteerableConv(
+            algebra, 2, 2, 2 * half + 1, kernel=kernel, padding=0, bias=False
+        )
         here, there = (
-            torch.einsum("nocib,inb->oc", matrices, field)
-            for field in (
-                f(offsets * reach),
-                algebra.transform(g, f(offsets * reach @ torch.linalg.inv(g).T)),
-            )
+            conv(field[None]).detach().reshape(2, 4) / half**2
+            for field in (f(points), algebra.transform(g, f(points @ torch.linalg.inv(g).T)))
         )
         errors.append(relative_error(there, algebra.transform(g, here)))
     assert errors[1] < limit
@@ -240,6 +252,11 @@ def conv(request):
     return build((1, -1), kernel=request.param)
 
 
+def twin(conv):
+    """Another convolution of the same kind, with other weights."""
+    return build((1, -1), kernel="implicit" if hasattr(conv.kernel, "head") else "complete")
+
+
 FIELD = (2, 2, 6, 5, 4)
 
 
@@ -247,9 +264,7 @@ def test_cached_kernel_is_never_stale(conv):
     x = torch.randn(FIELD)
     conv.eval()
     calls = []
-    conv.kernel.register_forward_hook(lambda *_: None)
-    original = conv._expand
-    conv._expand = lambda extra: calls.append(1) or original(extra)
+    conv.kernel.register_forward_hook(lambda *_: calls.append(1))
 
     def output():
         with torch.no_grad():
@@ -287,9 +302,31 @@ def test_state_dict_is_the_same_in_train_and_eval(conv):
     assert not any("points" in name or "cache" in name for name in before)
     assert pickle.loads(pickle.dumps(conv))._cache is None
     assert copy.deepcopy(conv)._cache is None
-    twin = pickle.loads(pickle.dumps(conv))
     x = torch.randn(FIELD)
-    assert torch.equal(twin(x), conv(x))
+    assert torch.equal(pickle.loads(pickle.dumps(conv))(x), conv(x))
+
+
+def test_materialised_from_the_meta_device(conv):
+    """Deferred initialisation: build without memory, then load the weights of another one."""
+    x = torch.randn(FIELD)
+    with torch.device("meta"):
+        shell = twin(conv)
+    shell.to_empty(device="cpu").load_state_dict(conv.state_dict())
+    assert torch.equal(shell(x), conv(x))
+
+
+def test_replaced_parameters_do_not_meet_an_old_cache(conv):
+    conv.eval()
+    x = torch.randn(FIELD)
+    with torch.no_grad():
+        seen = [conv(x)]
+        for factor in (2.0, 3.0, 4.0):
+            state = {name: value * factor for name, value in conv.state_dict().items()}
+            conv.load_state_dict(state, assign=True)
+            seen.append(conv(x))
+    fresh = twin(conv)
+    fresh.load_state_dict(state)
+    assert torch.equal(fresh(x), seen[-1])
 
 
 def test_grid_is_exact_after_casts():
@@ -344,10 +381,64 @@ def test_compile_and_export(conv):
 def test_autocast_keeps_the_kernel_in_full_precision(conv):
     x = torch.randn(FIELD)
     with torch.autocast("cpu", torch.bfloat16):
-        assert conv.expanded_kernel().dtype == torch.float32
-        y = conv(x)
+        assert relative_error(conv.expanded_kernel(), conv.expanded_kernel().float()) == 0
+        inside, y = conv.expanded_kernel(), conv(x)
+    assert relative_error(inside, conv.expanded_kernel()) < 1e-6
     assert y.dtype == torch.bfloat16
     assert relative_error(y.float(), conv(x)) < 0.03
+
+
+def test_autocast_in_four_dimensions():
+    conv = build((1, -1, -1, -1), kernel="complete")
+    with torch.autocast("cpu", torch.bfloat16):
+        assert conv(torch.randn(1, 2, 3, 3, 3, 3, 16)).dtype == torch.bfloat16
+
+
+def test_tracing_leaves_nothing_in_the_cache(conv):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    conv.eval()
+    x = torch.randn(FIELD)
+    with torch.no_grad():
+        expected = conv(x)
+        conv.train().eval()
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            conv(torch.randn(FIELD))
+        assert conv._cache is None
+        torch.func.jvp(conv, (x,), (x,))
+        assert conv._cache is None
+        assert type(conv(x)) is torch.Tensor
+        assert torch.equal(conv(x), expected)
+
+
+def test_the_cache_watches_buffers_and_gives_nothing_away():
+    conv = build((1, -1), kernel="complete").eval()
+    x = torch.randn(FIELD)
+    with torch.no_grad():
+        first = conv(x)
+        conv.expanded_kernel().mul_(2)
+        assert torch.equal(conv(x), first)
+        conv.kernel.element_scale.mul_(3)
+        assert not torch.allclose(conv(x), first)
+
+
+def test_shared_and_foreign_kernels():
+    algebra = CliffordAlgebra((1, 1))
+    kernel = CompleteKernel(algebra, 2, 2).double()
+    first, second = (CliffordSteerableConv(algebra, 2, 2, 3, kernel=kernel) for _ in range(2))
+    x = torch.randn(1, 2, 5, 5, 4, dtype=torch.float64)
+    assert torch.equal(first(x), second(x))
+    assert first.bias.dtype == torch.float64
+    first.float()
+    with pytest.raises(ValueError, match="a shared kernel was cast or moved without it"):
+        second(x)
+
+
+def test_reset_parameters(conv):
+    before = conv.expanded_kernel()
+    conv.reset_parameters()
+    assert conv.bias.abs().sum() == 0
+    assert not torch.allclose(conv.expanded_kernel(), before)
 
 
 def test_func_transforms(conv):
@@ -396,6 +487,8 @@ def test_extra_inputs():
     for g in grid_symmetries(conv.algebra, (5, 5)):
         moved = conv(transform_on_grid(conv.algebra, g, x), conv.algebra.transform(g, extra))
         assert relative_error(moved, transform_on_grid(conv.algebra, g, conv(x, extra))) < 1e-12
+    plain = conv.export(extra)(x.movedim(-1, 2).flatten(1, 2))
+    assert relative_error(plain.unflatten(1, (3, 4)).movedim(2, -1), conv(x, extra)) < 1e-12
 
 
 def test_four_dimensions_at_a_real_size():
@@ -434,12 +527,15 @@ def test_unit_variance_out():
         ({"kernel": "spline"}, r"'implicit', 'complete' or a SteerableKernel, got 'spline'"),
         ({"bias": (1,)}, r"blades \[1\] \(\['e1'\]\) is not invariant"),
         ({"c_in": 0}, "c_in must be at least 1, got 0"),
+        ({"kernel_options": {"hiden": 3}}, r"implicit kernel are num_layers, .*; got \['hiden'\]"),
+        ({"kernel_options": {"group": "SO"}}, "kernel='complete' knows groups"),
     ],
 )
 def test_bad_options(options, message):
     arguments = {"algebra": CliffordAlgebra((1, 1)), "c_in": 2, "c_out": 2, "kernel_size": 3}
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         CliffordSteerableConv(**{**arguments, **options})
+    assert CliffordSteerableConv(**arguments, padding="same").padding == (1, 1)
 
 
 def test_bad_fields():
@@ -447,7 +543,7 @@ def test_bad_fields():
     for shape, message in (
         ((1, 3, 8, 8, 4), r"expected 2 channel\(s\) on axis 1"),
         ((1, 2, 8, 8, 8), r"4 blades of .* got shape \(1, 2, 8, 8, 8\)"),
-        ((1, 2, 8, 4), r"shape \(batch, 2, \*, \*, 4\), got \(1, 2, 8, 4\)"),
+        ((2, 8, 8, 4), r"shape \(batch, 2, \*, \*, 4\), got \(2, 8, 8, 4\): is the channel axis"),
         ((1, 2, 2, 8, 4), "reflect padding by 2 needs at least 3 points, grid axis 0 has 2"),
     ):
         with pytest.raises(ValueError, match=message):

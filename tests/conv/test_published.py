@@ -79,8 +79,10 @@ def test_flat_and_nested_names(conv):
     from_flat = conv.expanded_kernel()
     assert conv.bias.detach().numpy() == pytest.approx(flat["bias"].ravel(), rel=1e-6)
     conv.kernel.reset_parameters()
-    load_flax_params(conv, {"params": nested})
-    assert torch.equal(conv.expanded_kernel(), from_flat)
+    for params in ({"params": nested}, {f"params/{name}": value for name, value in flat.items()}):
+        conv.kernel.reset_parameters()
+        load_flax_params(conv, params)
+        assert torch.equal(conv.expanded_kernel(), from_flat)
 
 
 def test_names_and_shapes_that_do_not_fit(conv):
@@ -96,5 +98,9 @@ def test_names_and_shapes_that_do_not_fit(conv):
         load_flax_params(conv, params)
     for name, value in conv.state_dict().items():
         assert torch.equal(value, before[name])
+    swapped = flax_params(conv)
+    swapped["CliffordSteerableKernel_0/WeightedCayley_0/weight"] = np.zeros((1, 2, 10))
+    with pytest.raises(ValueError, match=r"shape \(1, 2, 10\), the module expects \(2, 1, 10\)"):
+        load_flax_params(conv, swapped)
     with pytest.raises(TypeError, match="no published counterpart is known for CompleteKernel"):
         load_flax_params(CompleteKernel(conv.algebra, 1, 1), {})

@@ -5,8 +5,14 @@ import pytest
 import torch
 from conftest import metric_name, metrics, signatures
 
-from cscnn import CliffordAlgebra
-from cscnn.kernels import CompleteKernel, ImplicitKernel, SteerableKernel, find_orbits
+from cscnn import CliffordAlgebra, CliffordSteerableConv
+from cscnn.kernels import (
+    CompleteKernel,
+    ImplicitKernel,
+    SteerableKernel,
+    find_orbits,
+    invariants,
+)
 from cscnn.kernels.orbits import GROUPS
 from cscnn.testing import assert_steerable, relative_error, steerability_errors
 
@@ -60,6 +66,71 @@ def test_orbits_are_robust_to_rounding(spacing, dtype):
     )
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_keeps_orbits_apart(dtype):
+    algebra = CliffordAlgebra((1, -1))
+    points = torch.tensor([[0.0, 0], [1, 0], [0.5, 0.5], [-1, 1], [0, 0.5]])
+    low = invariants(points.to(dtype), algebra)
+    assert low.origin.tolist() == [1, 0, 0, 0, 0]
+    assert low.eta.tolist() == [0, 1, 0, 0, -0.25]
+
+
+def test_a_point_does_not_depend_on_its_company():
+    """Also where it is small beside the others: only zero is the origin."""
+    kernel = CompleteKernel(CliffordAlgebra((1, -1)), 1, 1)
+    points = torch.tensor([[1e-4, 0.0], [1.0, 0.0]])
+    assert relative_error(kernel(points)[:1], kernel(points[:1])) < 1e-6
+
+
+def test_left_and_right_are_different_only_for_the_smallest_group_of_the_plane():
+    points = torch.tensor([[0.0, 1.0], [0.0, -1.0]])
+    counts = {g: len(find_orbits(points, CliffordAlgebra((1, -1)), g)) for g in GROUPS}
+    assert counts == {"O": 1, "SO": 1, "O+": 1, "SO+": 2}
+
+
+@pytest.mark.parametrize("radial", ["network", "rings", "free"])
+def test_the_origin_is_not_on_the_light_cone(radial):
+    algebra = CliffordAlgebra((1, -1))
+    kernel = CompleteKernel(algebra, 1, 1, radial=radial, points=grid(3, 2))
+    values = kernel.coefficients(find_orbits(grid(3, 2), algebra).invariants.to(torch.ones(())))
+    found = find_orbits(grid(3, 2), algebra).invariants
+    origin, cone = (((found.eta == 0) & (found.origin == o)).nonzero().item() for o in (1, 0))
+    assert (values[..., :3, origin] - values[..., :3, cone]).abs().min() > 1e-4
+
+
+def test_basis_kernels_start_with_equal_sizes():
+    """v∧ and v∧v⌟ are small near the origin; without balance they would start with no effect."""
+    algebra = CliffordAlgebra((1, -1, -1))
+    kernel = CompleteKernel(algebra, 1, 1, points=grid(5, 3))
+    sizes = torch.zeros(len(kernel.basis))
+    for j in range(len(sizes)):
+        values = torch.zeros(1, 1, len(sizes), 125)
+        values[:, :, j] = kernel.element_scale[j]
+        sizes[j] = kernel.basis.assemble(values, grid(5, 3).float()).square().sum()
+    assert torch.allclose(sizes, torch.ones_like(sizes), atol=1e-4)
+
+
+def test_the_size_of_a_fixed_head_is_saved():
+    a, b = (
+        ImplicitKernel(
+            CliffordAlgebra((1, 1)), 1, 1, learn_head=False, points=grid(3, 2), unit_variance=True
+        )
+        for _ in range(2)
+    )
+    b.load_state_dict(a.state_dict())
+    assert torch.equal(a(grid(3, 2).float()), b(grid(3, 2).float()))
+
+
+def test_free_values_tell_close_orbits_apart():
+    conv = CliffordSteerableConv(
+        CliffordAlgebra((1, -1)), 1, 1, 3, kernel="complete", kernel_options={"radial": "free"},
+        spacing=(1, 1.00008),
+    )  # fmt: skip
+    assert conv(torch.randn(1, 1, 5, 5, 4)).isfinite().all()
+    kernel = CompleteKernel(conv.algebra, 1, 1, radial="free", points=grid(3, 2)).double()
+    assert torch.vmap(kernel)(grid(3, 2)[None]).shape == (1, 9, 1, 4, 1, 4)
+
+
 def test_orbits_of_nothing_and_of_the_origin():
     algebra = CliffordAlgebra((1, -1))
     assert len(find_orbits(torch.zeros(0, 2), algebra)) == 0
@@ -109,7 +180,7 @@ class _Pretender(SteerableKernel):
         super().__init__(algebra, kernel.c_in, kernel.c_out, kernel.basis, "O")
         self.kernel = kernel
 
-    def forward(self, points, extra=None):
+    def forward(self, points, orbits=None, extra=None):
         return self.kernel(points)
 
 
@@ -188,24 +259,27 @@ def test_extra_inputs_transform_with_the_kernel():
     extra = torch.randn(2, 8, dtype=torch.float64)
     g = algebra.random_orthogonal("any", rapidity=1.0, dtype=torch.float64)
     rho = algebra.action(g)
-    expected = torch.einsum("xc,nocib,by->noxiy", rho, kernel(points, extra), torch.linalg.inv(rho))
-    moved = kernel(points @ g.T, algebra.transform(g, extra))
+    expected = torch.einsum(
+        "xc,nocib,by->noxiy", rho, kernel(points, extra=extra), torch.linalg.inv(rho)
+    )
+    moved = kernel(points @ g.T, extra=algebra.transform(g, extra))
     assert relative_error(moved, expected) < 1e-10
-    assert relative_error(kernel(points @ g.T, extra), expected) > 1e-2
+    assert relative_error(kernel(points @ g.T, extra=extra), expected) > 1e-2
     with pytest.raises(ValueError, match=r"takes 2 extra multivectors.*\(2, 8\); got None"):
         kernel(points)
     with pytest.raises(ValueError, match=r"got \(3, 8\)"):
-        kernel(points, torch.zeros(3, 8).double())
+        kernel(points, extra=torch.zeros(3, 8).double())
     with pytest.raises(ValueError, match="takes 0 extra multivectors"):
-        ImplicitKernel(algebra, 1, 1).double()(points, extra)
+        ImplicitKernel(algebra, 1, 1).double()(points, extra=extra)
     with pytest.raises(ValueError, match="CompleteKernel without extra channels"):
-        CompleteKernel(algebra, 1, 1).double()(points, extra)
+        CompleteKernel(algebra, 1, 1).double()(points, extra=extra)
+    assert_steerable(kernel, extra=extra, rapidity=1.0)
 
 
 # --- completeness ---------------------------------------------------------------------------------
 
 
-def commutant_dimension(algebra, v, special):
+def commutant_dimension(algebra, v, special, orthochronous=False):
     """Dimension of {K : ρ(s) K = K ρ(s) for s in Stab(v)}, from its Lie algebra and reflections.
 
     Independent of the library's basis: the stabiliser is built from the orthogonal complement of
@@ -234,9 +308,11 @@ def commutant_dimension(algebra, v, special):
     reflections = []
     _, s, vh = torch.linalg.svd((form @ v)[None], full_matrices=True)
     orthogonal = vh[(s > 1e-10).sum() :]
-    for _ in range(6 if len(orthogonal) else 0):
+    for _ in range(12 if len(orthogonal) else 0):
         w = torch.randn(len(orthogonal), generator=generator, dtype=torch.float64) @ orthogonal
         norm = w @ form @ w
+        if orthochronous and norm * algebra.metric[0] > 0:
+            continue  # a reflection along a time-like vector turns time around
         if abs(norm) > 1e-2:
             reflections.append(torch.eye(d).double() - 2 * torch.outer(w, form @ w) / norm)
     if special:
@@ -284,6 +360,16 @@ def test_the_basis_is_complete(metric, special):
     for v in directions(algebra):
         assert torch.linalg.matrix_rank(span(algebra, basis, v)) == len(basis)
         assert commutant_dimension(algebra, v, special) == len(basis)
+
+
+@pytest.mark.parametrize("metric", [(1, -1, -1), (1, -1, -1, -1), (-1, 1, 1)], ids=metric_name)
+@pytest.mark.parametrize("special", [False, True], ids=["O+", "SO+"])
+def test_the_basis_is_complete_for_orthochronous_groups(metric, special):
+    algebra = CliffordAlgebra(metric)
+    basis = CompleteKernel(algebra, 1, 1, group="SO+" if special else "O+").basis
+    for v in directions(algebra):
+        assert torch.linalg.matrix_rank(span(algebra, basis, v)) == len(basis)
+        assert commutant_dimension(algebra, v, special, orthochronous=True) == len(basis)
 
 
 def test_at_the_origin_only_the_projections_survive():
@@ -383,7 +469,7 @@ def test_errors():
     algebra = CliffordAlgebra((1, 1))
     with pytest.raises(ValueError, match="O, SO, O\\+, SO\\+, got 'U'"):
         CompleteKernel(algebra, 1, 1, group="U")
-    with pytest.raises(ValueError, match=r"exactly one time axis .* metric \(1, 1\) has none"):
+    with pytest.raises(ValueError, match=r"no group 'O\+' here: .* none in metric \(1, 1\)"):
         CompleteKernel(algebra, 1, 1, group="O+")
     with pytest.raises(ValueError, match="network, free, rings, got 'fourier'"):
         CompleteKernel(algebra, 1, 1, radial="fourier")
@@ -397,6 +483,11 @@ def test_errors():
         CompleteKernel(algebra, 1, 1)(torch.zeros(5, 3))
     with pytest.raises(TypeError, match=r"torch\.int64"):
         ImplicitKernel(algebra, 1, 1)(torch.zeros(5, 2, dtype=torch.int64))
+    with pytest.raises(ValueError, match="no reflection in the group SO"):
+        assert_steerable(CompleteKernel(algebra, 1, 1, group="SO"), kinds="reflection")
+    with pytest.raises(TypeError, match=r"e\.g\. conv\.kernel, got CliffordSteerableConv"):
+        assert_steerable(CliffordSteerableConv(algebra, 1, 1, 3))
+    assert_steerable(CompleteKernel(algebra, 1, 1, radial="free", points=grid(3, 2)))
     assert steerability_errors(CompleteKernel(algebra, 1, 1, group="SO")).keys() == {
         "rotation",
         "any",

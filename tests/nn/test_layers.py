@@ -102,8 +102,14 @@ def test_product_layer_is_its_formula(metric):
 
 
 def test_number_of_paths():
-    counts = [len(GeometricProductLayer(CliffordAlgebra((1,) * d), 1, 1).paths) for d in (1, 2, 3)]
-    assert counts == [4, 10, 20]
+    for d, count in ((1, 4), (2, 10), (3, 20), (4, 35)):
+        algebra = CliffordAlgebra((1, -1, 1, -1)[:d])
+        paths = GeometricProductLayer(algebra, 1, 1).paths
+        assert len(paths) == count
+        left, right, out = dense_table(algebra).nonzero().T
+        grade = torch.tensor(algebra.grades)
+        triples = torch.stack([grade[left], grade[out], grade[right]], -1).unique(dim=0)
+        assert [list(path) for path in paths] == triples.tolist()
 
 
 def test_norms_and_gate_are_their_formulas():

@@ -41,7 +41,7 @@ def test_panels_show_the_kernel(build):
 
 
 def test_the_light_cone_is_drawn_in_spacetime_only():
-    for metric, lines in (((1, -1), 2), ((1, 1), 0)):
+    for metric, lines in (((1, -1), 2), ((1, 1), 0), ((1, 1, -1), 2), ((1, 1, 1), 0)):
         figure = plot_kernel(CompleteKernel(CliffordAlgebra(metric), 1, 1), resolution=5)
         assert len(figure.axes[0].lines) == lines
 
@@ -62,6 +62,10 @@ def test_errors(monkeypatch):
         plot_kernel(ImplicitKernel(CliffordAlgebra((1,)), 1, 1))
     with pytest.raises(ValueError, match=r"channel \(2, 0\) is outside \(1, 1\)"):
         plot_kernel(ImplicitKernel(CliffordAlgebra((1, 1)), 1, 1), channel=(2, 0))
+    with pytest.raises(ValueError, match=r"\(output channel, input channel\), got 0"):
+        plot_kernel(ImplicitKernel(CliffordAlgebra((1, 1)), 1, 1), channel=0)
+    with pytest.raises(ValueError, match=r"between -1\.0 and 1\.0, got 99"):
+        plot_kernel(ImplicitKernel(CliffordAlgebra((1, 1, 1)), 1, 1), slice_at=99)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"pip install 'cscnn\[viz\]'"):
         plot_kernel(ImplicitKernel(CliffordAlgebra((1, 1)), 1, 1))

@@ -105,6 +105,16 @@ def product_terms(metric: tuple[int, ...]) -> tuple[Term, ...]:
 
 
 def admissible_paths(metric: tuple[int, ...]) -> tuple[tuple[int, int, int], ...]:
-    """Grade triples (left, out, right) that the geometric product reaches, in C order."""
-    grade = [len(axes) for axes in ordered_blades(len(metric))]
-    return tuple(sorted({(grade[a], grade[c], grade[b]) for a, b, c, _ in product_terms(metric)}))
+    """Grade triples (left, out, right) that the geometric product reaches, in C order.
+
+    Two blades of grades m and n share any number s of axes with 0 ≤ s ≤ m, n and m + n - s ≤ d,
+    and their product has grade m + n - 2s.
+    """
+    d = len(metric)
+    shared = {
+        (m, m + n - 2 * s, n)
+        for m in range(d + 1)
+        for n in range(d + 1)
+        for s in range(max(0, m + n - d), min(m, n) + 1)
+    }
+    return tuple(sorted(shared))

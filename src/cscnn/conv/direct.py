@@ -32,4 +32,4 @@ def conv_nd(
         total = part if total is None else total + part
     assert total is not None
     y = total.unflatten(0, (batch, out_size)).movedim(1, 2)
-    return y if bias is None else y + bias.reshape(-1, *(1,) * d)
+    return y if bias is None else y + bias.to(y.dtype).reshape(-1, *(1,) * d)

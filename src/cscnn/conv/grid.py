@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.blades import check_int
 from cscnn.algebra.clifford import check_algebra
+from cscnn.algebra.constants import tracing
 from cscnn.conv.direct import conv_nd
 from cscnn.conv.export import export_conv
 from cscnn.conv.padding import MODES, pad
 from cscnn.kernels import CompleteKernel, ImplicitKernel, SteerableKernel, find_orbits
-from cscnn.kernels.orbits import Invariants, Orbits
+from cscnn.kernels.orbits import Invariants, Orbits, time_axis
 from cscnn.nn.functional import check_field
 from cscnn.nn.linear import check_bias
 
 MAX_DIM = 4
+
+KERNELS: dict[Any, type[SteerableKernel]] = {
+    "implicit": ImplicitKernel,
+    "complete": CompleteKernel,
+}
 
 
 class CliffordSteerableConv(nn.Module):
@@ -28,8 +37,10 @@ class CliffordSteerableConv(nn.Module):
 
     ``y(x) = sum_v K(v) f(x + v)`` over the kernel's grid of offsets v, plus a bias on scalars. With
     [(t, g).f](x) = ρ(g) f(g^-1 (x - t)) it commutes with translations of the grid (circular
-    padding), with all axis permutations and flips that preserve metric, spacing and grid, and, up
-    to the resolution of the fields, with every rotation and boost.
+    padding), with all axis permutations and flips that preserve metric, grid and the options given
+    per axis, and, up to the resolution of the fields, with every rotation and boost. With a stride
+    s, translations are by multiples of s, and flips need (size + 2 padding - kernel_size) to be a
+    multiple of s; the spacing of the output is s times that of the input.
 
     Args:
         algebra: the Clifford algebra; axis i of the grid carries basis vector e_{i+1}. One to four
@@ -41,7 +52,7 @@ class CliffordSteerableConv(nn.Module):
         kernel_options: keyword arguments of `ImplicitKernel` or `CompleteKernel`.
         stride: one for all axes or one per axis.
         padding: points added on both sides, one for all axes or one per axis; by default
-            kernel_size // 2, which keeps the size of the grid.
+            (``None`` or ``"same"``) kernel_size // 2, which keeps the size of the grid.
         padding_mode: ``"zeros"``, ``"circular"``, ``"reflect"``, ``"replicate"`` or
             ``"symmetric"``, one for all axes or one per axis.
         spacing: distance of neighbouring grid points, one for all axes or one per axis, in units
@@ -76,7 +87,7 @@ class CliffordSteerableConv(nn.Module):
         kernel: str | SteerableKernel = "implicit",
         kernel_options: Mapping[str, Any] | None = None,
         stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] | str | None = None,
         padding_mode: str | Sequence[str] = "zeros",
         spacing: float | Sequence[float] = 1.0,
         bias: bool | Sequence[int] = True,
@@ -100,7 +111,8 @@ class CliffordSteerableConv(nn.Module):
                 )
         self.stride = _per_axis("stride", stride, algebra.dim)
         half = tuple(size // 2 for size in self.kernel_size)
-        self.padding = half if padding is None else _per_axis("padding", padding, algebra.dim)
+        same = padding is None or padding == "same"
+        self.padding = half if same else _per_axis("padding", padding, algebra.dim)
         self.padding_mode = _per_axis("padding_mode", padding_mode, algebra.dim)
         self.spacing = tuple(float(s) for s in _per_axis("spacing", spacing, algebra.dim))
         for name, values, low in (("stride", self.stride, 1), ("padding", self.padding, 0)):
@@ -108,7 +120,10 @@ class CliffordSteerableConv(nn.Module):
                 raise ValueError(f"{name} must consist of integers of at least {low}, got {values}")
         for mode in self.padding_mode:
             if mode not in MODES:
-                raise ValueError(f"padding_mode must be one of {', '.join(MODES)}, got {mode!r}")
+                raise ValueError(
+                    f"padding_mode must be one of {', '.join(MODES)}, got {mode!r} "
+                    "(periodic grids are circular)"
+                )
         if not all(0 < s < math.inf for s in self.spacing):
             raise ValueError(f"spacing must be positive, got {self.spacing}")
         if backend not in ("auto", "direct"):
@@ -117,12 +132,21 @@ class CliffordSteerableConv(nn.Module):
 
         self._points = grid_points(self.kernel_size, self.spacing)  # float64, the source of buffers
         self.kernel = self._build_kernel(kernel, dict(kernel_options or {}))
+        if getattr(self.kernel, "causal", False):
+            axis = time_axis(algebra)
+            if self.padding_mode[axis] == "circular" and self.padding[axis] > 0:
+                raise ValueError(
+                    f"circular padding along the time axis {axis} shows the future to a causal "
+                    "kernel: choose another mode for that axis, e.g. padding_mode="
+                    f"{tuple('zeros' if a == axis else m for a, m in enumerate(self.padding_mode))}"
+                )
         self._orbits = find_orbits(self._points, algebra, self.kernel.group)
-        self.bias = nn.Parameter(torch.zeros(c_out)) if check_bias(bias, algebra) else None
-        reference = next(self.parameters())
-        for name, value in self._buffers_from_grid(reference).items():
+        like = self._like()
+        has_bias = check_bias(bias, algebra)
+        self.bias = nn.Parameter(like.new_zeros(self.c_out)) if has_bias else None
+        for name, value in self._buffers_from_grid(like).items():
             self.register_buffer(name, value, persistent=False)
-        self._cache: tuple[Any, Tensor] | None = None
+        self._cache: tuple[Any, Tensor, list[Tensor]] | None = None
 
     def _build_kernel(
         self, kernel: str | SteerableKernel, options: dict[str, Any]
@@ -137,7 +161,15 @@ class CliffordSteerableConv(nn.Module):
                 )
             return kernel
         common = (self.algebra, self.c_in, self.c_out)
-        options = {"points": self._points.to(torch.get_default_dtype()), **options}
+        if kernel in KERNELS:
+            valid = list(inspect.signature(KERNELS[kernel].__init__).parameters)[4:]
+            if unknown := [name for name in options if name not in valid]:
+                hint = "; kernel='complete' knows groups" if "group" in unknown else ""
+                raise TypeError(
+                    f"kernel_options of the {kernel} kernel are {', '.join(valid)}; "
+                    f"got {unknown}{hint}"
+                )
+        options = {"points": self._points, **options}
         if kernel == "implicit":
             size = math.prod(self.kernel_size) ** (1 / self.algebra.dim)
             options = {"scale": 20 / size ** (self.algebra.dim - 1), **options}
@@ -150,6 +182,16 @@ class CliffordSteerableConv(nn.Module):
         )
 
     # --- the sampling grid, exact in every dtype ----------------------------------------------
+
+    def _like(self) -> Tensor:
+        """A tensor whose dtype and device the grid has to have: the kernel's weights."""
+        return next(self.kernel.parameters(), torch.empty(()))
+
+    def reset_parameters(self) -> None:
+        """Draw the kernel's weights anew, and set the bias to zero."""
+        self.kernel.reset_parameters()
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
 
     def _buffers_from_grid(self, like: Tensor) -> dict[str, Tensor]:
         orbits = self._orbits.to(like)
@@ -164,7 +206,7 @@ class CliffordSteerableConv(nn.Module):
     def _apply(self, fn: Any, recurse: bool = True) -> CliffordSteerableConv:
         """Moves and casts like any module, with the grid derived anew from float64."""
         super()._apply(fn, recurse)
-        for name, value in self._buffers_from_grid(next(self.parameters())).items():
+        for name, value in self._buffers_from_grid(self._like()).items():
             setattr(self, name, value)
         self._cache = None
         return self
@@ -177,29 +219,47 @@ class CliffordSteerableConv(nn.Module):
         Args:
             extra: known multivectors (extra_channels, n), if the kernel takes any.
         """
-        if extra is not None or not self._may_cache():
-            return self._expand(extra)
-        key = tuple((p.data_ptr(), p._version, p.dtype) for p in self.kernel.parameters())
-        if self._cache is None or self._cache[0] != key:
-            self._cache = (key, self._expand(None))
-        return self._cache[1]
-
-    def _may_cache(self) -> bool:
-        return (
-            not self.training
-            and not torch.is_grad_enabled()
-            and not torch.compiler.is_compiling()
-            and all(type(p) is nn.Parameter and not p.is_inference() for p in self.parameters())
-        )
-
-    def _expand(self, extra: Tensor | None) -> Tensor:
+        like = self._like()
+        if like.dtype != self.points.dtype or like.device != self.points.device:
+            raise ValueError(
+                f"the kernel is {like.dtype} on {like.device}, its convolution {self.points.dtype} "
+                f"on {self.points.device}: a shared kernel was cast or moved without it"
+            )
         orbits = Orbits(
             Invariants(self.orbit_eta, self.orbit_origin, self.orbit_side), self.orbit_members
         )
+        device = self.points.device.type
+        full_precision = (
+            torch.autocast(device, enabled=False)
+            if torch.amp.is_autocast_available(device)
+            else nullcontext()
+        )
+        with full_precision:
+            kernel = self.kernel(self.points, orbits, extra).movedim(0, -1)
         n = self.algebra.n_blades
-        with torch.autocast(self.points.device.type, enabled=False):  # kernels need full precision
-            kernel = self.kernel.expand(self.points, orbits, extra)
         return kernel.reshape(self.c_out * n, self.c_in * n, *self.kernel_size)
+
+    def _cached_kernel(self) -> Tensor:
+        """`expanded_kernel`, computed once while in eval mode without gradients.
+
+        It is computed again when a parameter or buffer of the kernel changes, moves or is loaded,
+        and after `train` or ``eval``. Call one of these after editing a parameter in place through
+        its ``.data``, the one change that torch does not record.
+        """
+        tensors = [*self.kernel.parameters(), *self.kernel.buffers()]
+        if (
+            self.training
+            or torch.is_grad_enabled()
+            or tracing()
+            or _get_current_dispatch_mode() is not None
+            or any(t.is_inference() for t in tensors)
+        ):
+            return self.expanded_kernel()
+        state = [(t.data_ptr(), t._version) for t in tensors]
+        if self._cache is None or self._cache[0] != state:
+            # Aliases of the tensors keep their memory taken, so that addresses stay unique.
+            self._cache = (state, self.expanded_kernel(), [t.detach() for t in tensors])
+        return self._cache[1]
 
     def train(self, mode: bool = True) -> CliffordSteerableConv:
         """Switch mode; forgets the cached kernel."""
@@ -212,13 +272,16 @@ class CliffordSteerableConv(nn.Module):
     # --- convolution --------------------------------------------------------------------------
 
     def forward(self, x: Tensor, extra: Tensor | None = None) -> Tensor:
-        check_field(x, self.algebra, self.c_in, self.points)
+        self.algebra.check(x)
         if x.dim() != self.algebra.dim + 3:
+            hint = ": is the channel axis missing? x.unsqueeze(1)"
             raise ValueError(
                 f"a field on a {self.algebra.dim}-dimensional grid has shape (batch, {self.c_in}, "
                 f"{'*, ' * self.algebra.dim}{self.algebra.n_blades}), got {tuple(x.shape)}"
+                f"{hint if x.dim() == self.algebra.dim + 2 else ''}"
             )
-        weight = self.expanded_kernel(extra)
+        check_field(x, self.algebra, self.c_in, self.points)
+        weight = self._cached_kernel() if extra is None else self.expanded_kernel(extra)
         flat = x.movedim(-1, 2).flatten(1, 2)
         amounts = self.padding
         if any(mode != "zeros" for mode in self.padding_mode):
@@ -244,15 +307,23 @@ class CliffordSteerableConv(nn.Module):
             return None
         return nn.functional.pad(self.bias[:, None], (0, self.algebra.n_blades - 1)).flatten()
 
-    def export(self) -> nn.Module:
+    def export(self, extra: Tensor | None = None) -> nn.Module:
         """The same map as a plain convolution of flattened fields (batch, c_in·n, *grid).
 
         An ``nn.Conv1d``, ``Conv2d`` or ``Conv3d`` with the expanded kernel; behind a padding layer
         where torch's convolutions do not know the padding mode.
+
+        Example:
+            >>> import torch
+            >>> conv = CliffordSteerableConv(CliffordAlgebra((1, 1)), 2, 3, kernel_size=5)
+            >>> x = torch.randn(1, 2, 8, 8, 4)
+            >>> y = conv.export()(x.movedim(-1, 2).flatten(1, 2))
+            >>> torch.allclose(y.unflatten(1, (3, 4)).movedim(2, -1), conv(x), atol=1e-5)
+            True
         """
         with torch.no_grad():
             return export_conv(
-                self.expanded_kernel().clone(),
+                self.expanded_kernel(extra),
                 self.flat_bias(),
                 stride=self.stride,
                 padding=self.padding,
@@ -276,7 +347,7 @@ def grid_points(kernel_size: Sequence[int], spacing: Sequence[float]) -> Tensor:
     One factor for all axes, so that the metric keeps its shape on anisotropic grids.
     """
     axes = [
-        torch.arange(-(size // 2), size // 2 + 1, dtype=torch.float64) * step
+        torch.arange(-(size // 2), size // 2 + 1, dtype=torch.float64, device="cpu") * step
         for size, step in zip(kernel_size, spacing, strict=True)
     ]
     reach = max(float(axis[-1]) for axis in axes)

@@ -9,7 +9,7 @@ from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.blades import check_int
 from cscnn.algebra.clifford import check_algebra
 from cscnn.kernels.basis import SteerableBasis
-from cscnn.kernels.orbits import Invariants, Orbits, invariants
+from cscnn.kernels.orbits import Invariants, Orbits, find_orbits, invariants
 
 
 class SteerableKernel(nn.Module):
@@ -36,6 +36,10 @@ class SteerableKernel(nn.Module):
 
     def coefficients(self, orbits: Invariants) -> Tensor:
         """Radial functions on M orbits: (c_out, c_in, basis elements, M)."""
+        raise NotImplementedError
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew."""
         raise NotImplementedError
 
     def scale_output_(self, factors: Tensor) -> None:
@@ -67,9 +71,14 @@ class SteerableKernel(nn.Module):
             values = orbits.spread(self.coefficients(orbits.invariants))
         return self.basis.assemble(values, points)
 
-    def forward(self, points: Tensor, extra: Tensor | None = None) -> Tensor:
-        """K at points (N, dim): (N, c_out, blades, c_in, blades), from input to output."""
-        return self.expand(points, extra=extra).movedim(-1, 0)
+    def forward(
+        self, points: Tensor, orbits: Orbits | None = None, extra: Tensor | None = None
+    ) -> Tensor:
+        """K at points (N, dim): (N, c_out, blades, c_in, blades), from input to output.
+
+        A view of `expand`, with the same arguments.
+        """
+        return self.expand(points, orbits, extra).movedim(-1, 0)
 
     def unit_variance_(self, points: Tensor) -> None:
         """Rescale so that convolving unit white noise over the points gives unit variance.
@@ -78,7 +87,9 @@ class SteerableKernel(nn.Module):
         computed from the weights as drawn, so it holds for every signature, size and width.
         """
         with torch.no_grad():
-            kernel = self.expand(points.to(next(self.parameters())))
+            like = next(self.parameters())
+            orbits = find_orbits(points, self.algebra, self.group).to(like)
+            kernel = self.expand(points.to(like), orbits)
             gains = kernel.square().sum((2, 3, 4)).mean(0)  # per output blade
             by_grade = torch.stack([g.mean() for g in gains.split(self.algebra.grade_sizes)])
             alive = by_grade > 0

@@ -19,26 +19,28 @@ import math
 import torch
 from torch import Tensor
 
-from cscnn.algebra import CliffordAlgebra
-from cscnn.algebra.blades import admissible_paths
+from cscnn.algebra.blades import MAX_DIM, admissible_paths
+from cscnn.algebra.constants import constant
 from cscnn.nn import CGENN, GeometricProductLayer, GradeNorm
 from cscnn.nn.functional import normal_cdf, smooth_norm
 
 
-def alive_paths(algebra: CliffordAlgebra) -> Tensor:
-    """Indices of the four grade paths that are alive, in the order `run_collapsed` needs them."""
-    paths = admissible_paths(algebra.metric)
-    return torch.tensor([paths.index(p) for p in ((0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0))])
+def _alive(dim: int) -> tuple[int, ...]:
+    paths = admissible_paths((1,) * dim)  # the same for every signature
+    return tuple(paths.index(p) for p in ((0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0)))
 
 
-def run_collapsed(network: CGENN, scalar: Tensor, eta: Tensor, alive: Tensor) -> Tensor:
+#: Indices of the four grade paths (left, out, right) that are alive, by dimension.
+ALIVE = {dim: _alive(dim) for dim in range(1, MAX_DIM + 1)}
+
+
+def run_collapsed(network: CGENN, scalar: Tensor, eta: Tensor) -> Tensor:
     """network(scalar + v) as f0 + f1 v, at M values of η.
 
     Args:
         network: with one input channel.
         scalar: (M,), the scalar part of the input; its vector part is v itself.
         eta: (M,), η(v, v).
-        alive: from `alive_paths`.
 
     Returns:
         (2, M, c_out): f0 and f1.
@@ -49,17 +51,18 @@ def run_collapsed(network: CGENN, scalar: Tensor, eta: Tensor, alive: Tensor) ->
     for product, norm in zip(network.products[:-1], network.norms, strict=True):
         assert isinstance(product, GeometricProductLayer)
         assert isinstance(norm, GradeNorm)
-        x = _norm(norm, _product(product, x, form, alive), form)
+        x = _norm(norm, _product(product, x, form), form)
         x = x * normal_cdf(x[:1])
     last = network.products[-1]
     assert isinstance(last, GeometricProductLayer)
-    return _product(last, x, form, alive)
+    return _product(last, x, form)
 
 
-def _product(layer: GeometricProductLayer, x: Tensor, form: Tensor, alive: Tensor) -> Tensor:
+def _product(layer: GeometricProductLayer, x: Tensor, form: Tensor) -> Tensor:
     right = _norm(layer.norm, torch.bmm(x, _per_grade(layer.right.weight)), form)
     # f0 = a a' + η b b' and f1 = a b' + b a', as two terms with a path (left, out, right) each.
     terms = [x[:1] * right, x[1:] * (right * form).flip(0)]
+    alive = constant(ALIVE[layer.algebra.dim], torch.int64, x.device)
     weights = list(layer.weight.index_select(-1, alive).split(2, -1))
     if layer.linear is not None:
         terms.append(x)

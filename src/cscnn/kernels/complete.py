@@ -21,7 +21,9 @@ class CompleteKernel(SteerableKernel):
 
         K(v) = sum_k  α_k P_k + β_k v∧(v⌟P_k) + γ_k v∧P_k + δ_k v⌟P_k
 
-    with 4d functions of the orbit for O(p, q), 8d for SO(p, q) (see `cscnn.kernels.basis`). It
+    with 4d functions of the orbit for O(p, q), 8d for SO(p, q) (see `cscnn.kernels.basis`). That
+    is all of them, but for R^{1,1}: there null vectors, and for ``"O+"`` space-like ones, have
+    smaller stabilisers than elsewhere and would admit more. It
     contains every `ImplicitKernel`, and what that one lacks: the β terms, and radial functions that
     differ from grade to grade.
 
@@ -92,14 +94,14 @@ class CompleteKernel(SteerableKernel):
         if points is not None:
             check_points(points, algebra)
             self._balance(points)
-        self.points = points
+        self.init_points = points
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw all weights so that unit noise in gives unit noise out on the given points."""
         self.radial.reset_parameters()
-        if self.points is not None:
-            self.unit_variance_(self.points)
+        if self.init_points is not None:
+            self.unit_variance_(self.init_points)
 
     def _balance(self, points: Tensor) -> None:
         """Give every basis kernel the same size on the points: v∧ and v∧v⌟ are small near 0."""
@@ -118,6 +120,9 @@ class CompleteKernel(SteerableKernel):
         if self.causal:
             values = values * self._past(orbits).to(values.dtype)
         return values
+
+    def extra_repr(self) -> str:
+        return super().extra_repr() + (", causal=True" if self.causal else "")
 
     def scale_output_(self, factors: Tensor) -> None:
         self.radial.scale_(factors[list(self.basis.output_grades)])

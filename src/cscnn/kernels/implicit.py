@@ -13,7 +13,7 @@ from cscnn.algebra.bilinear import BilinearTable, bilinear
 from cscnn.algebra.blades import admissible_paths, product_terms
 from cscnn.kernels.base import SteerableKernel
 from cscnn.kernels.basis import SteerableBasis
-from cscnn.kernels.collapse import alive_paths, run_collapsed
+from cscnn.kernels.collapse import run_collapsed
 from cscnn.kernels.orbits import Invariants, Orbits, check_points, invariants
 from cscnn.nn import CGENN
 
@@ -54,7 +54,7 @@ class ImplicitKernel(SteerableKernel):
     """
 
     head: Tensor
-    alive_paths: Tensor
+    gain: Tensor
 
     def __init__(
         self,
@@ -76,6 +76,7 @@ class ImplicitKernel(SteerableKernel):
         super().__init__(algebra, c_in, c_out, SteerableBasis(algebra, kinds=kinds), group="O")
         self.extra_channels = extra_channels
         self.scale = scale
+        self.register_buffer("gain", torch.ones(()))  # of a fixed head, for unit variance
         if unit_variance and points is None:
             raise ValueError("unit_variance=True needs the sampling points: pass points=(N, dim)")
         self._unit_points = points if unit_variance else None
@@ -88,9 +89,8 @@ class ImplicitKernel(SteerableKernel):
         if learn_head:
             self.head = nn.Parameter(head)
         else:
-            self.register_buffer("head", head, persistent=False)
+            self.register_buffer("head", head)
         self._head_table = _head_table(algebra.metric)
-        self.register_buffer("alive_paths", alive_paths(algebra), persistent=False)
         # The path of the head weight that multiplies each basis kernel.
         left = {"project": 0, "wedge": 1, "contract": 1}
         self._element_paths = [
@@ -107,18 +107,21 @@ class ImplicitKernel(SteerableKernel):
             nn.init.uniform_(self.mask_width, 0.0, 0.2)
         if isinstance(self.head, nn.Parameter):
             nn.init.normal_(self.head, std=1 / math.sqrt(self.c_in * self.algebra.n_grades))
+        nn.init.ones_(self.gain)
         if self._unit_points is not None:
             self.unit_variance_(self._unit_points)
 
     def coefficients(self, orbits: Invariants) -> Tensor:
         eta = orbits.eta
         shell = scalar_shell(eta, self.position_width)
-        pair = run_collapsed(self.network, shell, eta, self.alive_paths)
+        pair = run_collapsed(self.network, shell, eta)
         pair = pair.permute(2, 0, 1).reshape(self.c_out, self.c_in, 2, -1)
         if self.mask_width is not None:
             pair = pair * scalar_shell(eta, (self.mask_width[..., :2] + 0.4).unsqueeze(-1))
         part = [int(kind != "project") for kind, _, _ in self.basis.elements]
-        return (self.scale * pair)[:, :, part] * self.head[..., self._element_paths].unsqueeze(-1)
+        return (self.scale * self.gain * pair)[:, :, part] * self.head[
+            ..., self._element_paths
+        ].unsqueeze(-1)
 
     def expand(
         self, points: Tensor, orbits: Orbits | None = None, extra: Tensor | None = None
@@ -143,7 +146,7 @@ class ImplicitKernel(SteerableKernel):
         if self.mask_width is not None:
             width = (self.mask_width + 0.4)[..., list(self.algebra.grades)]
             k = k * scalar_shell(eta[:, None, None, None], width)
-        kernel = bilinear(self.scale * k, self.head, self._head_table)
+        kernel = bilinear(self.scale * self.gain * k, self.head, self._head_table)
         return kernel.permute(1, 3, 2, 4, 0)
 
     def _check_extra(self, extra: Tensor | None) -> None:
@@ -160,7 +163,7 @@ class ImplicitKernel(SteerableKernel):
         if isinstance(self.head, nn.Parameter):
             self.head.mul_(by_path)
         else:  # fixed to one: only the overall size can change
-            self.scale *= factors.mean().item()
+            self.gain.mul_(factors.mean())
 
 
 @cache

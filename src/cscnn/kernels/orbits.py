@@ -18,6 +18,7 @@ from torch import Tensor
 
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.constants import constant
+from cscnn.nn.functional import widened
 
 GROUPS = ("O", "SO", "O+", "SO+")
 
@@ -78,7 +79,10 @@ def check_group(algebra: CliffordAlgebra, group: str) -> str:
     if group not in GROUPS:
         raise ValueError(f"group must be one of {', '.join(GROUPS)}, got {group!r}")
     if group.endswith("+"):
-        time_axis(algebra)
+        try:
+            time_axis(algebra)
+        except ValueError as error:
+            raise ValueError(f"there is no group {group!r} here: {error}") from None
     return group
 
 
@@ -89,14 +93,15 @@ def time_axis(algebra: CliffordAlgebra) -> int:
             if algebra.metric.count(sign) == 1:
                 return axis
     raise ValueError(
-        "past and future need exactly one time axis (an axis whose sign no other axis has), "
-        f"metric {algebra.metric} has none"
+        "past and future need one time axis, i.e. an axis whose sign no other axis has; there is "
+        f"none in metric {algebra.metric}"
     )
 
 
 def invariants(points: Tensor, algebra: CliffordAlgebra, group: str = "O") -> Invariants:
     """Invariants of points (N, dim) under the group, each (N,). Differentiable in η."""
     check_points(points, algebra)
+    dtype, points = points.dtype, widened(points)
     signs = constant(algebra.metric, points.dtype, points.device)
     scale = points.detach().square().sum(-1)
     tolerance = 1e3 * torch.finfo(points.dtype).eps
@@ -104,7 +109,7 @@ def invariants(points: Tensor, algebra: CliffordAlgebra, group: str = "O") -> In
     # Below rounding it is zero: radial functions may jump at the light cone, and must not jump
     # between two points of it.
     eta = torch.where(eta.detach().abs() <= tolerance * scale, torch.zeros_like(eta), eta)
-    origin = (scale <= tolerance**2 * scale.max()) if scale.numel() else scale > 0
+    origin = scale == 0
     side = torch.zeros_like(eta)
     if group.endswith("+"):
         axis = time_axis(algebra)
@@ -115,7 +120,7 @@ def invariants(points: Tensor, algebra: CliffordAlgebra, group: str = "O") -> In
             other = points.detach()[:, 1 - axis].sign()
         side = torch.where(spacelike, other, side)
         side = torch.where(origin, torch.zeros_like(side), side)
-    return Invariants(eta, origin.to(points.dtype), side)
+    return Invariants(eta.to(dtype), origin.to(dtype), side.to(dtype))
 
 
 def find_orbits(points: Tensor, algebra: CliffordAlgebra, group: str = "O") -> Orbits:
@@ -127,9 +132,13 @@ def find_orbits(points: Tensor, algebra: CliffordAlgebra, group: str = "O") -> O
         >>> len(find_orbits(grid, CliffordAlgebra((1, 1, 1))))
         19
     """
-    found = invariants(points, algebra, group)
-    scale = points.square().sum(-1).max() if points.numel() else points.new_zeros(())
+    check_points(points, algebra)
+    points = widened(points)
+    sizes = points.square().sum(-1, keepdim=True)
+    scale = sizes.max() if sizes.numel() else sizes.sum()
     eps = 1e3 * torch.finfo(points.dtype).eps
+    points = torch.where(sizes <= eps**2 * scale, torch.zeros_like(points), points)
+    found = invariants(points, algebra, group)
     order = found.eta.argsort()
     gaps = found.eta[order].diff(prepend=found.eta[order][:1]) > eps * scale
     level = torch.empty_like(order)

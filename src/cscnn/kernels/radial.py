@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from cscnn.algebra import CliffordAlgebra
+from cscnn.algebra.constants import tracing
 from cscnn.kernels.orbits import Invariants, Orbits
 
 #: c_out, c_in, number of basis kernels
@@ -40,9 +41,10 @@ class FreeValues(nn.Module):
         super().__init__()
         self.shape = shape
         known = orbits.invariants
-        self.register_buffer("eta", known.eta, persistent=False)
-        self.register_buffer("label", _label(known), persistent=False)
-        self.register_buffer("live", live.flatten().nonzero().squeeze(-1), persistent=False)
+        # In the state_dict: the weights mean nothing without their orbits.
+        self.register_buffer("eta", known.eta)
+        self.register_buffer("label", _label(known))
+        self.register_buffer("live", live.flatten().nonzero().squeeze(-1))
         self.weight = nn.Parameter(torch.empty(*shape[:2], int(live.sum())))
         self.reset_parameters()
 
@@ -58,7 +60,7 @@ class FreeValues(nn.Module):
         distance = (orbits.eta[:, None] - eta).abs()
         distance = distance.where(_label(orbits)[:, None] == self.label.to(orbits.eta), math.inf)
         nearest, index = distance.min(-1)
-        if not torch.compiler.is_compiling():
+        if not tracing():
             missing = nearest > 1e-4 * eta.abs().max().clamp(min=1e-30)
             if missing.any():
                 raise ValueError(
@@ -67,6 +69,9 @@ class FreeValues(nn.Module):
                     "radial='network' or radial='rings' for arbitrary points."
                 )
         return table.index_select(-1, index)
+
+    def extra_repr(self) -> str:
+        return f"orbits={len(self.eta)}"
 
     def scale_(self, factors: Tensor) -> None:
         """Multiply the values of basis kernel j by factors[j]."""
@@ -91,17 +96,14 @@ class GaussianRings(nn.Module):
         sides: whether the group distinguishes past and future.
     """
 
-    centres: Tensor
-
     def __init__(self, algebra: CliffordAlgebra, shape: Shape, spacing: float, sides: bool):
         super().__init__()
         self.shape, self.spacing, self.sides = shape, spacing, sides
         p, q = algebra.signature
         below, above = (math.ceil(math.sqrt(n) / spacing - 1e-9) for n in (q, p))
-        centres = torch.arange(-below, above + 1, dtype=torch.float64) * spacing
-        self.register_buffer("centres", centres.to(torch.get_default_dtype()), persistent=False)
+        self.multiples = (-below, above + 1)
         self.mixed = p > 0 and q > 0
-        self.features = len(centres) * (2 if sides else 1) + self.mixed
+        self.features = (below + above + 1) * (2 if sides else 1) + self.mixed
         self.weight = nn.Parameter(torch.empty(*shape, self.features))
         self.reset_parameters()
 
@@ -112,8 +114,8 @@ class GaussianRings(nn.Module):
     def rings(self, orbits: Invariants) -> Tensor:
         """(features, M)"""
         u = orbits.eta.sign() * (orbits.eta.abs() + 1e-12).sqrt()
-        width = 0.6 * self.spacing
-        values = torch.exp(-((u - self.centres.to(u)[:, None]) ** 2) / (2 * width**2))
+        centres = torch.arange(*self.multiples, dtype=u.dtype, device=u.device)[:, None]
+        values = torch.exp(-((u / self.spacing - centres) ** 2) / (2 * 0.6**2))
         parts = [values]
         if self.sides:
             parts.append(values * orbits.side)
@@ -123,6 +125,9 @@ class GaussianRings(nn.Module):
 
     def forward(self, orbits: Invariants) -> Tensor:
         return self.weight @ self.rings(orbits)
+
+    def extra_repr(self) -> str:
+        return f"features={self.features}, spacing={self.spacing:g}"
 
     def scale_(self, factors: Tensor) -> None:
         """Multiply the values of basis kernel j by factors[j]."""

@@ -38,7 +38,8 @@ def plot_kernel(
         channel: (output channel, input channel).
         resolution: points per axis, for a kernel.
         extent: coordinates run from -extent to extent, for a kernel.
-        slice_at: third coordinate, in three dimensions.
+        slice_at: third coordinate in three dimensions, in units in which kernel grids reach to 1;
+            of a convolution the nearest slice is shown.
         title: above the panels.
 
     Returns:
@@ -47,10 +48,14 @@ def plot_kernel(
     algebra = kernel.algebra
     if algebra.dim not in (2, 3):
         raise ValueError(f"kernels of 2 and 3 dimensions have a picture, got {algebra}")
+    if not (isinstance(channel, tuple) and len(channel) == 2):
+        raise ValueError(f"channel must be (output channel, input channel), got {channel!r}")
     o, i = channel
     if not (0 <= o < kernel.c_out and 0 <= i < kernel.c_in):
         raise ValueError(f"channel {channel} is outside ({kernel.c_out}, {kernel.c_in})")
-    values, shown = _values(kernel, o, i, resolution, extent, slice_at)
+    if abs(slice_at) > extent:
+        raise ValueError(f"slice_at must be between {-extent} and {extent}, got {slice_at}")
+    values, shown, rest = _values(kernel, o, i, resolution, extent, slice_at)
 
     plt = pyplot()
     n = algebra.n_blades
@@ -73,17 +78,31 @@ def plot_kernel(
                     aspect="auto",
                     interpolation="nearest",
                 )
-                ax.text(0.97, 0.03, f"{peak:.2g}", transform=ax.transAxes, ha="right", fontsize=6)
-                if algebra.metric[0] != algebra.metric[1]:
-                    _light_cone(ax, shown, slice_at if algebra.dim == 3 else 0.0, algebra.metric)
+                ax.text(
+                    0.96,
+                    0.05,
+                    f"{peak:.2g}",
+                    transform=ax.transAxes,
+                    ha="right",
+                    fontsize=6,
+                    bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.8},
+                )
+                if len(set(algebra.metric)) == 2:
+                    _light_cone(ax, shown, rest, algebra.metric)
             else:
                 ax.set(xlim=(0, 1), ylim=(0, 1))
             if row == 0:
                 ax.set_title(algebra.blade_names[column], fontsize=9)
             if column == 0:
                 ax.set_ylabel(algebra.blade_names[row], rotation=0, ha="right", fontsize=9)
-    figure.suptitle(title or f"{type(kernel).__name__} of Cl{algebra.signature}", fontsize=11)
-    figure.supxlabel("input blade (columns), output blade (rows)", fontsize=8)
+    if title is None:
+        title = f"{type(kernel).__name__} of Cl{algebra.signature}"
+        title += f", slice at {rest:g}" if algebra.dim == 3 else ""
+    figure.suptitle(title, fontsize=11)
+    figure.supxlabel(
+        "columns: input blade, rows: output blade; e1 points up, e2 right; own colour scale each",
+        fontsize=7,
+    )
     return figure
 
 
@@ -94,8 +113,8 @@ def _values(
     resolution: int,
     extent: float,
     slice_at: float,
-) -> tuple[Tensor, tuple[float, float]]:
-    """(n, n, rows, columns) and the half-widths shown along both axes."""
+) -> tuple[Tensor, tuple[float, float], float]:
+    """(n, n, rows, columns), the half-widths shown along both axes, and the third coordinate."""
     algebra = kernel.algebra
     n = algebra.n_blades
     with torch.no_grad():
@@ -106,17 +125,20 @@ def _values(
                 float(kernel.points[:, axis].max()) * size / max(size - 1, 1)
                 for axis, size in enumerate(kernel.kernel_size[:2])
             )
+            rest = 0.0
             if algebra.dim == 3:
                 offsets = kernel.points[: kernel.kernel_size[2], 2].cpu()
-                values = values[..., int((offsets - slice_at).abs().argmin())]
-            return values, (half[0] or extent, half[1] or extent)
+                nearest = int((offsets - slice_at).abs().argmin())
+                values, rest = values[..., nearest], float(offsets[nearest])
+            return values, (half[0] or extent, half[1] or extent), rest
         like = next(kernel.parameters())
         axis = torch.linspace(-extent, extent, resolution, device=like.device, dtype=like.dtype)
         points = torch.cartesian_prod(axis, axis)
         if algebra.dim == 3:
             points = torch.cat([points, torch.full_like(points[:, :1], slice_at)], -1)
         matrices = kernel(points)[:, o, :, i].cpu()
-    return matrices.permute(1, 2, 0).reshape(n, n, resolution, resolution), (extent, extent)
+    values = matrices.permute(1, 2, 0).reshape(n, n, resolution, resolution)
+    return values, (extent, extent), slice_at if algebra.dim == 3 else 0.0
 
 
 def _light_cone(ax: Any, shown: tuple[float, float], rest: float, metric: tuple[int, ...]) -> None:
