@@ -1,0 +1,122 @@
+"""Orbits of points, and kernels that respect them."""
+
+import pytest
+import torch
+from samples import grid
+
+from cscnn import CliffordAlgebra, CliffordSteerableConv
+from cscnn.kernels import (
+    CompleteKernel,
+    ImplicitKernel,
+    find_orbits,
+    invariants,
+)
+from cscnn.kernels.orbits import GROUPS
+from cscnn.testing import relative_error
+
+
+@pytest.mark.parametrize(
+    ("metric", "size", "count"),
+    [
+        ((1, 1), 7, 10),
+        ((1, 1, 1), 7, 19),
+        ((1, -1), 3, 4),  # origin, light cone, time-like, space-like
+        ((-1,), 5, 3),
+    ],
+)
+def test_number_of_orbits(metric, size, count):
+    assert len(find_orbits(grid(size, len(metric)), CliffordAlgebra(metric))) == count
+
+
+def test_past_and_future():
+    algebra = CliffordAlgebra((1, -1, -1))
+    plain = find_orbits(grid(5, 3), algebra)
+    split = find_orbits(grid(5, 3), algebra, "O+")
+    timelike = (plain.invariants.eta >= 0) & (plain.invariants.origin == 0)
+    assert len(split) == len(plain) + int(timelike.sum())
+    assert set(split.invariants.side[split.invariants.eta < 0].tolist()) == {0.0}
+
+
+@pytest.mark.parametrize("spacing", [1.0, 0.1, 1 / 3, 1e-9, 1e9])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_orbits_are_robust_to_rounding(spacing, dtype):
+    """The same orbits whatever the unit of length; a boosted set has the orbits of the original."""
+    algebra = CliffordAlgebra((1, -1, -1))
+    points = torch.cartesian_prod(*[torch.arange(-3, 4, dtype=dtype)] * 3) * spacing
+    orbits = find_orbits(points, algebra)
+    exact = find_orbits(torch.cartesian_prod(*[torch.arange(-3.0, 4.0)] * 3), algebra)
+    assert torch.equal(orbits.index, exact.index)
+    assert torch.equal(
+        orbits.invariants.eta[orbits.index] == 0, exact.invariants.eta[exact.index] == 0
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_keeps_orbits_apart(dtype):
+    algebra = CliffordAlgebra((1, -1))
+    points = torch.tensor([[0.0, 0], [1, 0], [0.5, 0.5], [-1, 1], [0, 0.5]])
+    low = invariants(points.to(dtype), algebra)
+    assert low.origin.tolist() == [1, 0, 0, 0, 0]
+    assert low.eta.tolist() == [0, 1, 0, 0, -0.25]
+
+
+def test_a_point_does_not_depend_on_its_company():
+    """Also where it is small beside the others: only zero is the origin."""
+    kernel = CompleteKernel(CliffordAlgebra((1, -1)), 1, 1)
+    points = torch.tensor([[1e-4, 0.0], [1.0, 0.0]])
+    assert relative_error(kernel(points)[:1], kernel(points[:1])) < 1e-6
+
+
+def test_left_and_right_are_different_only_for_the_smallest_group_of_the_plane():
+    points = torch.tensor([[0.0, 1.0], [0.0, -1.0]])
+    counts = {g: len(find_orbits(points, CliffordAlgebra((1, -1)), g)) for g in GROUPS}
+    assert counts == {"O": 1, "SO": 1, "O+": 1, "SO+": 2}
+
+
+@pytest.mark.parametrize("radial", ["network", "rings", "free"])
+def test_the_origin_is_not_on_the_light_cone(radial):
+    algebra = CliffordAlgebra((1, -1))
+    kernel = CompleteKernel(algebra, 1, 1, radial=radial, points=grid(3, 2))
+    values = kernel.coefficients(find_orbits(grid(3, 2), algebra).invariants.to(torch.ones(())))
+    found = find_orbits(grid(3, 2), algebra).invariants
+    origin, cone = (((found.eta == 0) & (found.origin == o)).nonzero().item() for o in (1, 0))
+    assert (values[..., :3, origin] - values[..., :3, cone]).abs().min() > 1e-4
+
+
+def test_basis_kernels_start_with_equal_sizes():
+    """v∧ and v∧v⌟ are small near the origin; without balance they would start with no effect."""
+    algebra = CliffordAlgebra((1, -1, -1))
+    kernel = CompleteKernel(algebra, 1, 1, points=grid(5, 3))
+    sizes = torch.zeros(len(kernel.basis))
+    for j in range(len(sizes)):
+        values = torch.zeros(1, 1, len(sizes), 125)
+        values[:, :, j] = kernel.element_scale[j]
+        sizes[j] = kernel.basis.assemble(values, grid(5, 3).float()).square().sum()
+    assert torch.allclose(sizes, torch.ones_like(sizes), atol=1e-4)
+
+
+def test_the_size_of_a_fixed_head_is_saved():
+    a, b = (
+        ImplicitKernel(
+            CliffordAlgebra((1, 1)), 1, 1, learn_head=False, points=grid(3, 2), unit_variance=True
+        )
+        for _ in range(2)
+    )
+    b.load_state_dict(a.state_dict())
+    assert torch.equal(a(grid(3, 2).float()), b(grid(3, 2).float()))
+
+
+def test_free_values_tell_close_orbits_apart():
+    conv = CliffordSteerableConv(
+        CliffordAlgebra((1, -1)), 1, 1, 3, kernel="complete", kernel_options={"radial": "free"},
+        spacing=(1, 1.00008),
+    )  # fmt: skip
+    assert conv(torch.randn(1, 1, 5, 5, 4)).isfinite().all()
+    kernel = CompleteKernel(conv.algebra, 1, 1, radial="free", points=grid(3, 2)).double()
+    assert torch.vmap(kernel)(grid(3, 2)[None]).shape == (1, 9, 1, 4, 1, 4)
+
+
+def test_orbits_of_nothing_and_of_the_origin():
+    algebra = CliffordAlgebra((1, -1))
+    assert len(find_orbits(torch.zeros(0, 2), algebra)) == 0
+    assert find_orbits(torch.zeros(1, 2), algebra).invariants.origin.tolist() == [1.0]
