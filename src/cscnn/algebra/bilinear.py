@@ -293,4 +293,8 @@ def unrolled(x: Tensor, y: Tensor, table: BilinearTable, roles: tuple[int, int, 
             elif coefficient == -1:
                 total = total - xs[a] * ys[b]
         planes.append(total)
+    if table.slot_axes(roles[0]) == table.slot_axes(roles[2]) == 1:
+        # With the blades where x has them in memory, the fused loop runs along the innermost axis.
+        where = sum(x.stride(axis) > x.stride(-1) for axis in range(x.dim() - 1))
+        return torch.stack(planes, where).movedim(where, -1)
     return table.shaped(torch.stack(planes, -1), roles[2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 
 import torch
@@ -34,13 +35,21 @@ def geometric_product() -> Iterator[Case]:
         def dense(x: Tensor, y: Tensor, table: Tensor = table) -> Tensor:
             return torch.einsum("...a,acb,...b->...c", x, table, y)
 
+        variants = {
+            "cscnn": forward_backward(algebra.geometric_product, beside),
+            "cscnn, blades innermost": forward_backward(algebra.geometric_product, (x, y)),
+            "dense einsum": forward_backward(dense, (x, y)),
+        }
+        if algebra.dim > 2 and any(shutil.which(name) for name in ("c++", "g++", "clang++", "cl")):
+            product, einsum = torch.compile(algebra.geometric_product), torch.compile(dense)
+            variants = {
+                "cscnn, compiled": forward_backward(product, beside),
+                **variants,
+                "dense einsum, compiled": forward_backward(einsum, (x, y)),
+            }
         yield Case(
             label=f"Cl{algebra.signature}",
-            variants={
-                "cscnn": forward_backward(algebra.geometric_product, beside),
-                "cscnn, blades innermost": forward_backward(algebra.geometric_product, (x, y)),
-                "dense einsum": forward_backward(dense, (x, y)),
-            },
+            variants=variants,
             reference="dense einsum",
             truth=forward_backward(
                 algebra.geometric_product,
