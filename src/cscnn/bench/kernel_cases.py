@@ -60,7 +60,7 @@ def kernel_generation() -> Iterator[Case]:
             name: forward_backward(lambda *_, c=conv: c.expanded_kernel(), _parameters(conv))
             for name, conv in convolutions.items()
         },
-        reference="implicit, dense CGENN",
+        reference="implicit, full CGENN",
         truth=forward_backward(lambda *_: double.expanded_kernel(), _parameters(double)),
         compare=("implicit, collapsed", "implicit, full CGENN", "implicit, dense CGENN"),
         speedup=10.0,

@@ -23,6 +23,7 @@ class Case:
         compare: the variants that compute what ``truth`` does; by default all.
         speedup: how many times faster than the reference the first variant has to be.
         memory: which fraction of the reference's peak memory the first variant may take.
+        judged: the variants that the targets are asked of; by default the first.
         repeats: at most this many measurements of each variant, for slow cases.
     """
 
@@ -33,6 +34,7 @@ class Case:
     speedup: float | None = None
     memory: float | None = None
     compare: tuple[str, ...] | None = None
+    judged: tuple[str, ...] | None = None
     repeats: int | None = None
 
     def __post_init__(self) -> None:

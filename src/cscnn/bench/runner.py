@@ -49,7 +49,8 @@ def _measure(name: str, case: Case, repeats: int) -> Iterator[Row]:
         for variant, work in case.variants.items():
             times[variant].append(_time(work, loops[variant]))
     medians = {variant: statistics.median(values) for variant, values in times.items()}
-    for position, variant in enumerate(case.variants):
+    judged = case.judged or tuple(case.variants)[:1]
+    for variant in case.variants:
         ratio = medians[variant] / medians[case.reference]
         yield Row(
             benchmark=name,
@@ -60,7 +61,7 @@ def _measure(name: str, case: Case, repeats: int) -> Iterator[Row]:
             peak_bytes=peaks[variant],
             error=errors.get(variant),
             target=_verdict(case, ratio, peaks[variant] / max(peaks[case.reference], 1))
-            if position == 0
+            if variant in judged
             else "",
         )
 
