@@ -1,7 +1,7 @@
 """Sparse bilinear maps on blades: the engine under every product of multivectors.
 
 A product of two multivectors has one term per pair of blades, z_c += s x_a y_b, so a table of
-n^2 terms says everything; the dense n x n x n Cayley tensor is never built. There are two ways to
+n^2 terms says everything; the dense n x n x n Cayley tensor is never built. There are three ways to
 run a table, equal up to rounding:
 
 - `gathered`: two gathers, two products, one sum. Few operations; for small inputs, and as the
@@ -86,10 +86,8 @@ class BilinearTable:
 
     def planes(self, x: Tensor, slot: int) -> list[Tensor]:
         """x (..., blades of the slot) as one tensor for each blade."""
-        planes = list(x.unbind(-1))
-        if self.slot_axes(slot) == 2:
-            planes = [p for row in x.unbind(-2) for p in row.unbind(-1)]
-        return planes
+        rows = x.unbind(-2) if self.slot_axes(slot) == 2 else (x,)
+        return [plane for row in rows for plane in row.unbind(-1)]
 
     def flat(self, x: Tensor, slot: int) -> Tensor:
         """x with the blades of the slot on one axis."""
@@ -107,16 +105,15 @@ class BilinearTable:
         order = sorted(range(len(batch)), key=like.stride, reverse=True)
         where = sum(like.stride(axis) > like.stride(-1) for axis in order)
         shape = [batch[axis] for axis in order]
-        shape.insert(where, self.matrix or self.sizes[slot])
+        columns = self.matrix if slot == 2 and self.matrix else self.sizes[slot]
+        shape.insert(where, columns)
         position = {axis: i + (i >= where) for i, axis in enumerate(order)}
         slots = [where]
         if self.slot_axes(slot) == 2:
             before = max(where - 1, 0)
-            shape.insert(before, self.sizes[slot] // self.matrix)  # type: ignore[operator]
+            shape.insert(before, self.sizes[slot] // columns)
             position = {axis: i + (i >= before) for axis, i in position.items()}
             slots = [before, where + 1]
-        elif slot != 2:
-            shape[where] = self.sizes[slot]
         return like.new_empty(shape).permute(*(position[a] for a in range(len(batch))), *slots)
 
 

@@ -119,9 +119,8 @@ class ImplicitKernel(SteerableKernel):
         if self.mask_width is not None:
             pair = pair * scalar_shell(eta, (self.mask_width[..., :2] + 0.4).unsqueeze(-1))
         part = [int(kind != "project") for kind, _, _ in self.basis.elements]
-        return (self.scale * self.gain * pair)[:, :, part] * self.head[
-            ..., self._element_paths
-        ].unsqueeze(-1)
+        head = self.head[..., self._element_paths].unsqueeze(-1)
+        return (self.scale * self.gain * pair)[:, :, part] * head
 
     def expand(
         self, points: Tensor, orbits: Orbits | None = None, extra: Tensor | None = None
