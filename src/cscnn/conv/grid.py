@@ -6,19 +6,29 @@ import inspect
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.blades import check_int
 from cscnn.algebra.clifford import check_algebra
 from cscnn.algebra.constants import tracing
+from cscnn.conv.backend import choose
 from cscnn.conv.direct import conv_nd
 from cscnn.conv.export import export_conv
-from cscnn.conv.padding import MODES, pad
+from cscnn.conv.padding import MODES, check_amount, pad
+from cscnn.conv.spectral import (
+    Geometry,
+    Matrices,
+    convolve,
+    kernel_matrices,
+    make_geometry,
+    spectral_conv,
+)
 from cscnn.kernels import CompleteKernel, ImplicitKernel, SteerableKernel, find_orbits
 from cscnn.kernels.orbits import Invariants, Orbits, time_axis
 from cscnn.nn.functional import check_field
@@ -26,10 +36,21 @@ from cscnn.nn.linear import check_bias
 
 MAX_DIM = 4
 
+BACKENDS = ("auto", "direct", "spectral")
+
 KERNELS: dict[Any, type[SteerableKernel]] = {
     "implicit": ImplicitKernel,
     "complete": CompleteKernel,
 }
+
+
+class _Cache(NamedTuple):
+    """The expanded kernel and its spectra, with the state of the weights that they belong to."""
+
+    state: list[tuple[int, int]]
+    aliases: list[Tensor]
+    kernel: Tensor
+    matrices: dict[Geometry, Matrices]
 
 
 class CliffordSteerableConv(nn.Module):
@@ -58,7 +79,9 @@ class CliffordSteerableConv(nn.Module):
         spacing: distance of neighbouring grid points, one for all axes or one per axis, in units
             in which the metric is ±1 (for spacetime c Δt and Δx). Only ratios matter.
         bias: add a learnt constant to the scalars.
-        backend: ``"direct"`` or ``"auto"``.
+        backend: ``"direct"`` (torch's convolution), ``"spectral"`` (`cscnn.conv.spectral`, several
+            times faster for large kernels) or ``"auto"``: what is predicted to be faster for the
+            shapes at hand. Strided and exported convolutions are always direct.
 
     Shape:
         (batch, c_in, *grid, blades) -> (batch, c_out, *grid, blades)
@@ -126,8 +149,8 @@ class CliffordSteerableConv(nn.Module):
                 )
         if not all(0 < s < math.inf for s in self.spacing):
             raise ValueError(f"spacing must be positive, got {self.spacing}")
-        if backend not in ("auto", "direct"):
-            raise ValueError(f"backend must be 'auto' or 'direct', got {backend!r}")
+        if backend not in BACKENDS:
+            raise ValueError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
         self.backend = backend
 
         self._points = grid_points(self.kernel_size, self.spacing)  # float64, the source of buffers
@@ -146,7 +169,7 @@ class CliffordSteerableConv(nn.Module):
         self.bias = nn.Parameter(like.new_zeros(self.c_out)) if has_bias else None
         for name, value in self._buffers_from_grid(like).items():
             self.register_buffer(name, value, persistent=False)
-        self._cache: tuple[Any, Tensor, list[Tensor]] | None = None
+        self._cache: _Cache | None = None
 
     def _build_kernel(
         self, kernel: str | SteerableKernel, options: dict[str, Any]
@@ -239,8 +262,8 @@ class CliffordSteerableConv(nn.Module):
         n = self.algebra.n_blades
         return kernel.reshape(self.c_out * n, self.c_in * n, *self.kernel_size)
 
-    def _cached_kernel(self) -> Tensor:
-        """`expanded_kernel`, computed once while in eval mode without gradients.
+    def _cached_kernel(self) -> _Cache | None:
+        """`expanded_kernel`, computed once while in eval mode without gradients; None otherwise.
 
         It is computed again when a parameter or buffer of the kernel changes, moves or is loaded,
         and after `train` or ``eval``. Call one of these after editing a parameter in place through
@@ -254,12 +277,13 @@ class CliffordSteerableConv(nn.Module):
             or _get_current_dispatch_mode() is not None
             or any(t.is_inference() for t in tensors)
         ):
-            return self.expanded_kernel()
+            return None
         state = [(t.data_ptr(), t._version) for t in tensors]
-        if self._cache is None or self._cache[0] != state:
+        if self._cache is None or self._cache.state != state:
             # Aliases of the tensors keep their memory taken, so that addresses stay unique.
-            self._cache = (state, self.expanded_kernel(), [t.detach() for t in tensors])
-        return self._cache[1]
+            aliases = [t.detach() for t in tensors]
+            self._cache = _Cache(state, aliases, self.expanded_kernel(), {})
+        return self._cache
 
     def train(self, mode: bool = True) -> CliffordSteerableConv:
         """Switch mode; forgets the cached kernel."""
@@ -281,25 +305,97 @@ class CliffordSteerableConv(nn.Module):
                 f"{hint if x.dim() == self.algebra.dim + 2 else ''}"
             )
         check_field(x, self.algebra, self.c_in, self.points)
-        weight = self._cached_kernel() if extra is None else self.expanded_kernel(extra)
         flat = x.movedim(-1, 2).flatten(1, 2)
-        amounts = self.padding
-        if any(mode != "zeros" for mode in self.padding_mode):
-            flat, amounts = pad(flat, amounts, self.padding_mode), (0,) * self.algebra.dim
-        small = [
-            axis
-            for axis, (n, p, k) in enumerate(
-                zip(flat.shape[2:], amounts, self.kernel_size, strict=True)
-            )
-            if n + 2 * p < k
-        ]
+        self._check_grid(flat.shape[2:])
+        y = self._convolve(flat, extra)
+        return y.unflatten(1, (self.c_out, self.algebra.n_blades)).movedim(2, -1)
+
+    def _check_grid(self, grid: Sequence[int]) -> None:
+        small = []
+        for axis, size in enumerate(grid):
+            amount = self.padding[axis]
+            if amount:
+                check_amount(size, axis, amount, self.padding_mode[axis])
+            if size + 2 * amount < self.kernel_size[axis]:
+                small.append(axis)
         if small:
             raise ValueError(
-                f"grid {tuple(x.shape[2:-1])} is smaller than the kernel {self.kernel_size} along "
-                f"axes {small} even after padding by {self.padding}"
+                f"grid {tuple(grid)} is smaller than the kernel {self.kernel_size} along axes "
+                f"{small} even after padding by {self.padding}"
             )
-        y = conv_nd(flat, weight, self.flat_bias(), self.stride, amounts)
-        return y.unflatten(1, (self.c_out, self.algebra.n_blades)).movedim(2, -1)
+
+    def _convolve(self, x: Tensor, extra: Tensor | None) -> Tensor:
+        """Convolution of a flattened field (batch, c_in·n, *grid) by the backend of choice."""
+        cached = self._cached_kernel() if extra is None else None
+        weight = cached.kernel if cached is not None else self.expanded_kernel(extra)
+        parity = self.kernel.parity and extra is None
+        # Spectral convolution itself knows zeros up to half the kernel and fully periodic axes.
+        own = [
+            (mode == "zeros" and p <= k // 2) or (mode == "circular" and p == k // 2)
+            for mode, p, k in zip(self.padding_mode, self.padding, self.kernel_size, strict=True)
+        ]
+        outside = tuple(0 if o else p for o, p in zip(own, self.padding, strict=True))
+        circular = [
+            o and mode == "circular" for o, mode in zip(own, self.padding_mode, strict=True)
+        ]
+        shift = [
+            0 if c else k // 2 - (p if o else 0)
+            for k, p, c, o in zip(self.kernel_size, self.padding, circular, own, strict=True)
+        ]
+        grid = [n + 2 * p for n, p in zip(x.shape[2:], outside, strict=True)]
+        counts = self._tiles(x, grid, shift, circular, parity)
+        if counts is None:
+            amounts = self.padding
+            if any(mode != "zeros" for mode in self.padding_mode):
+                x, amounts = pad(x, amounts, self.padding_mode), (0,) * len(amounts)
+            return conv_nd(x, weight, self.flat_bias(), self.stride, amounts)
+        device = x.device.type
+        if torch.is_autocast_enabled(device):
+            x = x.to(torch.get_autocast_dtype(device))
+        x = pad(x, outside, self.padding_mode)
+        grades = self.algebra.grade_sizes
+        if cached is None:
+            return spectral_conv(
+                x, weight, self.flat_bias(), shift, circular, counts, grades, parity
+            )
+        geometry = make_geometry(grid, self.kernel_size, shift, circular, counts, grades, parity)
+        if geometry not in cached.matrices:
+            cached.matrices[geometry] = kernel_matrices(weight, geometry)
+        return convolve(x, cached.matrices[geometry], self.flat_bias(), geometry)
+
+    def _tiles(
+        self,
+        x: Tensor,
+        grid: Sequence[int],
+        shift: Sequence[int],
+        circular: Sequence[bool],
+        parity: bool,
+    ) -> tuple[int, ...] | None:
+        """Number of tiles per axis for spectral convolution, or None for direct convolution."""
+        if (
+            self.backend == "direct"
+            or any(s != 1 for s in self.stride)
+            or torch.compiler.is_exporting()
+            or torch._C._are_functorch_transforms_active()
+            or forward_ad._current_level >= 0
+            or x.numel() == 0
+        ):
+            return None
+        n = self.algebra.n_blades
+        # The choice needs numbers: `len(range(n))` is what makes torch.compile specialise on n.
+        return choose(
+            tuple(len(range(size)) for size in grid),
+            self.kernel_size,
+            tuple(shift),
+            tuple(circular),
+            len(range(x.shape[0])),
+            self.c_in * n,
+            self.c_out * n,
+            parity,
+            8 if x.dtype == torch.float64 else 4,
+            x.device.type,
+            self.backend,
+        )
 
     def flat_bias(self) -> Tensor | None:
         """The bias for flattened channels and blades: (c_out·n,), zero but for scalars."""

@@ -17,12 +17,7 @@ def pad_axis(x: Tensor, axis: int, amount: int, mode: str) -> Tensor:
     size = x.shape[axis]
     if amount == 0:
         return x
-    limit = {"circular": size, "symmetric": size, "reflect": size - 1}.get(mode)
-    if limit is not None and amount > limit:
-        raise ValueError(
-            f"{mode} padding by {amount} needs at least {amount + (mode == 'reflect')} points, "
-            f"grid axis {axis - 2} has {size}"
-        )
+    check_amount(size, axis - 2, amount, mode)
     if mode == "zeros":
         shape = list(x.shape)
         shape[axis] = amount
@@ -38,6 +33,16 @@ def pad_axis(x: Tensor, axis: int, amount: int, mode: str) -> Tensor:
         left = x.narrow(axis, skip, amount).flip(axis)
         right = x.narrow(axis, size - amount - skip, amount).flip(axis)
     return torch.cat([left, x, right], axis)
+
+
+def check_amount(size: int, axis: int, amount: int, mode: str) -> None:
+    """Raise unless a grid axis of this size has enough points to pad from."""
+    limit = {"circular": size, "symmetric": size, "reflect": size - 1}.get(mode)
+    if limit is not None and amount > limit:
+        raise ValueError(
+            f"{mode} padding by {amount} needs at least {amount + (mode == 'reflect')} points, "
+            f"grid axis {axis} has {size}"
+        )
 
 
 def pad(x: Tensor, amounts: tuple[int, ...], modes: tuple[str, ...]) -> Tensor:

@@ -34,6 +34,11 @@ class SteerableKernel(nn.Module):
         self.basis = basis
         self.group = group
 
+    @property
+    def parity(self) -> bool:
+        """Whether v -> -v is in the group: K(-v)[C, B] = (-1)^(|C| + |B|) K(v)[C, B]."""
+        return self.group == "O" or (self.group == "SO" and self.algebra.dim % 2 == 0)
+
     def coefficients(self, orbits: Invariants) -> Tensor:
         """Radial functions on M orbits: (c_out, c_in, basis elements, M)."""
         raise NotImplementedError

@@ -25,12 +25,13 @@ from cscnn.nn import CGENN, GeometricProductLayer, GradeNorm
 from cscnn.nn.functional import normal_cdf, smooth_norm
 
 
-def _alive(dim: int) -> tuple[int, ...]:
+def _alive(dim: int) -> tuple[tuple[float, ...], ...]:
+    alive = ((0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0))
     paths = admissible_paths((1,) * dim)  # the same for every signature
-    return tuple(paths.index(p) for p in ((0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0)))
+    return tuple(tuple(float(path == a) for a in alive) for path in paths)
 
 
-#: Indices of the four grade paths (left, out, right) that are alive, by dimension.
+#: (paths, 4), by dimension: selects the four grade paths (left, out, right) that are alive.
 ALIVE = {dim: _alive(dim) for dim in range(1, MAX_DIM + 1)}
 
 
@@ -62,8 +63,8 @@ def _product(layer: GeometricProductLayer, x: Tensor, form: Tensor) -> Tensor:
     right = _norm(layer.norm, torch.bmm(x, _per_grade(layer.right.weight)), form)
     # f0 = a a' + η b b' and f1 = a b' + b a', as two terms with a path (left, out, right) each.
     terms = [x[:1] * right, x[1:] * (right * form).flip(0)]
-    alive = constant(ALIVE[layer.algebra.dim], torch.int64, x.device)
-    weights = list(layer.weight.index_select(-1, alive).split(2, -1))
+    alive = constant(ALIVE[layer.algebra.dim], x.dtype, x.device)
+    weights = list((layer.weight @ alive).split(2, -1))
     if layer.linear is not None:
         terms.append(x)
         weights.append(layer.linear.weight[..., :2])

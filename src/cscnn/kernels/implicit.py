@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.bilinear import BilinearTable, bilinear
 from cscnn.algebra.blades import admissible_paths, product_terms
+from cscnn.algebra.constants import constant
 from cscnn.kernels.base import SteerableKernel
 from cscnn.kernels.basis import SteerableBasis
 from cscnn.kernels.collapse import run_collapsed
@@ -91,12 +92,17 @@ class ImplicitKernel(SteerableKernel):
         else:
             self.register_buffer("head", head)
         self._head_table = _head_table(algebra.metric)
-        # The path of the head weight that multiplies each basis kernel.
-        left = {"project": 0, "wedge": 1, "contract": 1}
-        self._element_paths = [
-            self.paths.index((left[kind], out, k))
-            for (kind, k, _), out in zip(self.basis.elements, self.basis.output_grades, strict=True)
+        # (paths, elements): 1 at the path of the head weight that multiplies each basis kernel, and
+        # (2, elements): 1 at the part of k(v) = f0 + f1 v that it belongs to.
+        parts = [0 if kind == "project" else 1 for kind, _, _ in self.basis.elements]
+        triples = [
+            (part, out, k)
+            for part, (_, k, _), out in zip(
+                parts, self.basis.elements, self.basis.output_grades, strict=True
+            )
         ]
+        self._of_path = tuple(tuple(float(t == p) for t in triples) for p in self.paths)
+        self._of_part = tuple(tuple(float(t == p) for t in parts) for p in (0, 1))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -118,9 +124,11 @@ class ImplicitKernel(SteerableKernel):
         pair = pair.permute(2, 0, 1).reshape(self.c_out, self.c_in, 2, -1)
         if self.mask_width is not None:
             pair = pair * scalar_shell(eta, (self.mask_width[..., :2] + 0.4).unsqueeze(-1))
-        part = [int(kind != "project") for kind, _, _ in self.basis.elements]
-        head = self.head[..., self._element_paths].unsqueeze(-1)
-        return (self.scale * self.gain * pair)[:, :, part] * head
+        # Products with zeros and ones select faster than indices do, and so do their gradients.
+        part = constant(self._of_part, pair.dtype, pair.device)
+        path = constant(self._of_path, pair.dtype, pair.device)
+        factors = (self.head * (self.scale * self.gain)) @ path
+        return (factors.unsqueeze(-2) * part).transpose(-1, -2) @ pair
 
     def expand(
         self, points: Tensor, orbits: Orbits | None = None, extra: Tensor | None = None

@@ -1,0 +1,76 @@
+"""How an axis is cut into tiles for spectral convolution.
+
+Convolving by a discrete Fourier transform wraps around the ends of its interval. *Overlap-save*
+makes that harmless: a tile of t points yields t - k + 1 outputs that no wrapped value has touched
+(k is the kernel size); tiles overlap by k - 1 and only those outputs are kept.
+
+An axis that is one tile can do better: a periodic axis wraps exactly as the transform does and
+needs no margin, and with zeros outside half a kernel of zeros serves both ends.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Tiles along one axis: y[o] = sum over |v| ≤ half of K(v) x[o + shift + v].
+
+    Attributes:
+        size, out: number of input and output points.
+        circular: whether x is periodic; otherwise it is zero outside.
+        half: reach of the kernel.
+        shift: input coordinate of the first output.
+        tile: points of a tile, the length of its transform.
+        step: outputs kept per tile, the distance between tiles.
+        first: position in the tile of the first output that is kept.
+        start: input coordinate at which the first tile starts.
+        count: number of tiles.
+    """
+
+    size: int
+    out: int
+    circular: bool
+    half: int
+    shift: int
+    tile: int
+    step: int
+    first: int
+    start: int
+    count: int
+
+    @property
+    def length(self) -> int:
+        """Points from the start of the first tile to the end of the last."""
+        return (self.count - 1) * self.step + self.tile
+
+    @property
+    def frequencies(self) -> int:
+        """Non-negative frequencies of a real signal on the tile."""
+        return self.tile // 2 + 1
+
+
+@cache
+def cut(size: int, shift: int, circular: bool, half: int, count: int) -> Axis:
+    """Cut an axis into at most ``count`` tiles of equal length.
+
+    Args:
+        size: input points.
+        shift: half the kernel minus the padding, at most half the kernel in absolute value; zero
+            if circular.
+        circular: periodic instead of zero outside.
+        half: reach of the kernel.
+        count: number of tiles wanted.
+    """
+    out = size if circular else size - 2 * shift
+    if count > 1:
+        step = math.ceil(out / count)
+        tile, first, start, count = step + 2 * half, half, shift - half, math.ceil(out / step)
+    elif circular:
+        tile, step, first, start = size, size, 0, 0
+    else:
+        tile, step, first, start = size + half - shift, out, max(shift, 0), min(shift, 0)
+    return Axis(size, out, circular, half, shift, tile, step, first, start, count)
