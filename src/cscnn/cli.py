@@ -50,6 +50,16 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--list", action="store_true", help="list the benchmarks and stop")
     bench.add_argument("--repeats", type=int, default=15, help="per variant (default: %(default)s)")
     bench.add_argument("--strict", action="store_true", help="exit with 1 if a target is missed")
+    bench.add_argument(
+        "--tune",
+        action="store_true",
+        help="instead measure the rates by which convolutions choose between direct and spectral "
+        "on this machine, and keep them in the user's cache folder or in $CSCNN_TUNING",
+    )
+    bench.add_argument("--device", default="cpu", help="for --tune (default: %(default)s)")
+    bench.add_argument(
+        "--jax", type=Path, metavar="DIR", help="checkout of the published JAX code, to compare"
+    )
     bench.add_argument("--json", type=Path, metavar="FILE", help="also write the rows as JSON")
     bench.add_argument("--markdown", type=Path, metavar="FILE", help="also write a page of tables")
     bench.set_defaults(run=_bench)
@@ -72,11 +82,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def _bench(args: argparse.Namespace) -> int:
     from cscnn import bench
-    from cscnn.bench import report
+    from cscnn.bench import competitors, report
     from cscnn.bench.registry import get
 
+    if args.tune:
+        return _tune(args.device)
     if args.repeats < 1:
         raise ValueError(f"--repeats must be at least 1, got {args.repeats}")
+    competitors.jax_checkout = args.jax
     chosen = [get(name) for name in (args.only or bench.names())]
     if args.list:
         for entry in chosen:
@@ -97,6 +110,25 @@ def _bench(args: argparse.Namespace) -> int:
     if args.markdown is not None:
         report.write(args.markdown, report.markdown(chosen, rows, bench.machine()))
     return int(args.strict and any("MISSED" in row.target for row in rows))
+
+
+def _tune(device: str) -> int:
+    from cscnn.bench import report, tune
+    from cscnn.conv.backend import tuning_file
+
+    try:
+        result = tune.tune(device, progress=report.progress)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"cannot measure on device {device!r}: {error}") from error
+    tune.save(device, result.rates)
+    rates = result.rates
+    direct = ", ".join(f"{r / 1e9:.0f}" for r in rates.direct)
+    print(f"direct convolution in 1 to 4 dimensions: {direct} billion operations/s")
+    print(f"matrix products: {rates.matmul / 1e9:.0f} billion operations/s")
+    print(f"memory: {rates.memory / 1e9:.1f} GB/s; a call: {rates.call * 1e6:.1f} µs")
+    print(f"they predict the measured times to {result.deviation:.0%} (median)")
+    print(f"written to {tuning_file()}")
+    return 0
 
 
 def _info(args: argparse.Namespace) -> int:

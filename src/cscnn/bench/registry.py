@@ -25,6 +25,9 @@ class Case:
         memory: which fraction of the reference's peak memory the first variant may take.
         judged: the variants that the targets are asked of; by default the first.
         repeats: at most this many measurements of each variant, for slow cases.
+        series: (name, size) of a case that is one of several of growing size; the slopes of time
+            against size on logarithmic axes are reported in the end.
+        slope: the largest slope that the judged variants may have.
     """
 
     label: str
@@ -36,6 +39,8 @@ class Case:
     compare: tuple[str, ...] | None = None
     judged: tuple[str, ...] | None = None
     repeats: int | None = None
+    series: tuple[str, float] | None = None
+    slope: float | None = None
 
     def __post_init__(self) -> None:
         if self.reference not in self.variants:
@@ -68,7 +73,8 @@ def benchmark(name: str, title: str) -> Callable[[Callable[[], Iterator[Case]]],
 
 def names() -> tuple[str, ...]:
     """All registered benchmarks, in the order of registration."""
-    from cscnn.bench import algebra_cases, kernel_cases  # noqa: F401  (register their cases)
+    # Importing them registers their cases.
+    from cscnn.bench import algebra_cases, conv_cases, kernel_cases  # noqa: F401
 
     return tuple(_registry)
 

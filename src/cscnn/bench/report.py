@@ -9,19 +9,28 @@ from pathlib import Path
 from cscnn.bench.registry import Benchmark
 from cscnn.bench.runner import Row
 
-HEADER = f"{'case':<22}{'variant':<26}{'time':>10}{'ratio':>8}{'peak':>11}{'error':>10}  target"
+HEADER = f"{'case':<27}{'variant':<26}{'time':>11}{'ratio':>8}{'peak':>11}{'error':>10}  target"
 
 
 def line(row: Row) -> str:
     """One row of the terminal table."""
+    ratio, peak = _ratio(row), _peak(row)
     return (
-        f"{row.case:<22}{row.variant:<26}{_time(row):>10}{row.ratio:>8.2f}"
-        f"{row.peak_bytes / 1e6:>8.1f} MB{_error(row):>10}  {row.target}"
+        f"{row.case:<27}{row.variant:<26}{_time(row):>11}{ratio:>8}{peak:>11}{_error(row):>10}"
+        f"  {row.target}"
     ).rstrip()
 
 
 def _time(row: Row) -> str:
-    return f"{row.seconds * 1e3:.2f} ms"
+    return f"slope {row.slope:.2f}" if row.slope is not None else f"{row.seconds * 1e3:.2f} ms"
+
+
+def _ratio(row: Row) -> str:
+    return "" if row.slope is not None else f"{row.ratio:.2f}"
+
+
+def _peak(row: Row) -> str:
+    return "" if row.slope is not None else f"{row.peak_bytes / 1e6:.1f} MB"
 
 
 def _error(row: Row) -> str:
@@ -50,8 +59,8 @@ def markdown(chosen: Sequence[Benchmark], rows: Sequence[Row], machine: dict[str
         parts += ["| case | variant | time | ratio | peak | error | target |"]
         parts += ["|---|---|---:|---:|---:|---:|---|"]
         parts += [
-            f"| {r.case} | {r.variant} | {_time(r)} | {r.ratio:.2f} | {r.peak_bytes / 1e6:.1f} MB "
-            f"| {_error(r)} | {r.target} |"
+            f"| {r.case} | {r.variant} | {_time(r)} | {_ratio(r)} | {_peak(r)} | {_error(r)} "
+            f"| {r.target} |"
             for r in rows
             if r.benchmark == entry.name
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import statistics
@@ -27,15 +28,37 @@ class Row:
     peak_bytes: int
     error: float | None  # largest relative deviation from float64
     target: str  # what was asked of this variant, and whether it held; empty if nothing was
+    slope: float | None = None  # of log time against log size: a row about a series of cases
 
 
 def run(
     name: str, *, repeats: int = 15, progress: Callable[[str], None] = lambda _: None
 ) -> Iterator[Row]:
     """Measure all cases of one benchmark, yielding rows as they become known."""
+    series: dict[str, list[tuple[Case, dict[str, float]]]] = {}
     for case in get(name).cases():
         progress(f"{name}: {case.label}")
-        yield from _measure(name, case, repeats)
+        rows = list(_measure(name, case, repeats))
+        yield from rows
+        if case.series is not None:
+            times = {row.variant: row.seconds for row in rows}
+            series.setdefault(case.series[0], []).append((case, times))
+    for title, members in series.items():
+        yield from _slopes(name, title, members)
+
+
+def _slopes(name: str, title: str, members: list[tuple[Case, dict[str, float]]]) -> Iterator[Row]:
+    """One row per variant with its slope over a series of cases."""
+    sizes = [math.log(case.series[1]) for case, _ in members if case.series is not None]
+    first = members[0][0]
+    for variant in first.variants:
+        times = [math.log(times[variant]) for _, times in members]
+        slope = statistics.linear_regression(sizes, times).slope
+        target = ""
+        if first.slope is not None and variant in (first.judged or tuple(first.variants)[:1]):
+            verdict = "met" if slope <= first.slope else "MISSED"
+            target = f"slope ≤ {first.slope:g}: {verdict} ({slope:.2f})"
+        yield Row(name, f"growth with {title}", variant, math.nan, math.nan, 0, None, target, slope)
 
 
 def _measure(name: str, case: Case, repeats: int) -> Iterator[Row]:

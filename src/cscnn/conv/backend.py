@@ -47,7 +47,7 @@ class Rates:
 
 
 DEFAULT_RATES = Rates(
-    direct=(1e11, 1.6e11, 1.8e11, 1.0e11), matmul=1.9e11, memory=1.9e10, call=1.2e-5
+    direct=(1.1e11, 1.5e11, 1.8e11, 2.0e11), matmul=2.1e11, memory=2.3e10, call=2.2e-5
 )
 #: Not measured: a guess for accelerators until they are tuned.
 ACCELERATOR_RATES = Rates(direct=(5e12,) * 4, matmul=8e12, memory=6e11, call=1e-5)
@@ -199,8 +199,9 @@ def _choose(
         candidates(n, s, c, k // 2)
         for n, s, c, k in zip(grid, shift, circular, kernel, strict=True)
     ]
+    small = [axes for axes in product(*options) if _fits(axes, batch, c_in, c_out)]
     best = min(
-        product(*options),
+        small or product(*options),
         key=lambda axes: spectral_work(
             axes, batch, c_in, c_out, parity=parity, itemsize=itemsize
         ).seconds(rates),
@@ -213,6 +214,15 @@ def _choose(
     direct = direct_operations(batch, c_in, c_out, out, kernel) / rate + 20 * rates.call
     predicted = spectral_work(best, batch, c_in, c_out, parity=parity, itemsize=itemsize)
     return counts if predicted.seconds(rates) < MARGIN * direct else None
+
+
+def _fits(axes: Sequence[Axis], batch: int, c_in: int, c_out: int) -> bool:
+    """Whether the kernel's matrices are not too large beside fields and kernel."""
+    n_in, n_out = (math.prod(sizes) for sizes in ([a.size for a in axes], [a.out for a in axes]))
+    frequencies = axes[0].frequencies * math.prod(a.tile for a in axes[1:])
+    taps = math.prod(2 * a.half + 1 for a in axes)
+    fields = batch * (c_in * n_in + c_out * n_out)
+    return frequencies * c_in * c_out <= fields + 2 * taps * c_in * c_out
 
 
 # --- the rates of this machine --------------------------------------------------------------------

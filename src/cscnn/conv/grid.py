@@ -18,17 +18,11 @@ from cscnn.algebra.blades import check_int
 from cscnn.algebra.clifford import check_algebra
 from cscnn.algebra.constants import tracing
 from cscnn.conv.backend import choose
+from cscnn.conv.cache import KernelCache, ModuleState
 from cscnn.conv.direct import conv_nd
 from cscnn.conv.export import export_conv
 from cscnn.conv.padding import MODES, check_amount, pad
-from cscnn.conv.spectral import (
-    Geometry,
-    Matrices,
-    convolve,
-    kernel_matrices,
-    make_geometry,
-    spectral_conv,
-)
+from cscnn.conv.spectral import convolve, make_geometry, spectral_conv
 from cscnn.kernels import CompleteKernel, ImplicitKernel, SteerableKernel, find_orbits
 from cscnn.kernels.orbits import Invariants, Orbits, time_axis
 from cscnn.nn.functional import check_field
@@ -44,13 +38,34 @@ KERNELS: dict[Any, type[SteerableKernel]] = {
 }
 
 
-class _Cache(NamedTuple):
-    """The expanded kernel and its spectra, with the state of the weights that they belong to."""
+class _Borders(NamedTuple):
+    """How spectral convolution pads: by itself zeros up to half the kernel, and periodic axes.
 
-    state: list[tuple[int, int]]
-    aliases: list[Tensor]
-    kernel: Tensor
-    matrices: dict[Geometry, Matrices]
+    Attributes:
+        outside: padding that has to be added before.
+        circular: whether an axis is periodic.
+        shift: half the kernel minus the zeros that it adds itself.
+    """
+
+    outside: tuple[int, ...]
+    circular: tuple[bool, ...]
+    shift: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls, kernel_size: Sequence[int], padding: Sequence[int], modes: Sequence[str]
+    ) -> _Borders:
+        """For these options of a convolution."""
+        axes = []
+        for k, p, mode in zip(kernel_size, padding, modes, strict=True):
+            if mode == "circular" and p == k // 2:
+                axes.append((0, True, 0))
+            elif mode == "zeros" and p <= k // 2:
+                axes.append((0, False, k // 2 - p))
+            else:
+                axes.append((p, False, k // 2))
+        outside, circular, shift = zip(*axes, strict=True)
+        return cls(outside, circular, shift)
 
 
 class CliffordSteerableConv(nn.Module):
@@ -147,6 +162,7 @@ class CliffordSteerableConv(nn.Module):
                     f"padding_mode must be one of {', '.join(MODES)}, got {mode!r} "
                     "(periodic grids are circular)"
                 )
+        self._borders = _Borders.of(self.kernel_size, self.padding, self.padding_mode)
         if not all(0 < s < math.inf for s in self.spacing):
             raise ValueError(f"spacing must be positive, got {self.spacing}")
         if backend not in BACKENDS:
@@ -169,7 +185,7 @@ class CliffordSteerableConv(nn.Module):
         self.bias = nn.Parameter(like.new_zeros(self.c_out)) if has_bias else None
         for name, value in self._buffers_from_grid(like).items():
             self.register_buffer(name, value, persistent=False)
-        self._cache: _Cache | None = None
+        self._cache: KernelCache | None = None
 
     def _build_kernel(
         self, kernel: str | SteerableKernel, options: dict[str, Any]
@@ -262,27 +278,26 @@ class CliffordSteerableConv(nn.Module):
         n = self.algebra.n_blades
         return kernel.reshape(self.c_out * n, self.c_in * n, *self.kernel_size)
 
-    def _cached_kernel(self) -> _Cache | None:
-        """`expanded_kernel`, computed once while in eval mode without gradients; None otherwise.
+    def _cached(self) -> KernelCache | None:
+        """The expanded kernel, computed once while in eval mode without gradients; else None.
 
-        It is computed again when a parameter or buffer of the kernel changes, moves or is loaded,
-        and after `train` or ``eval``. Call one of these after editing a parameter in place through
-        its ``.data``, the one change that torch does not record.
+        It is computed again when a parameter or buffer changes, moves or is loaded, and after
+        `train` or ``eval``. Call one of these after editing a parameter in place through its
+        ``.data``, the one change that torch does not record.
         """
-        tensors = [*self.kernel.parameters(), *self.kernel.buffers()]
         if (
             self.training
             or torch.is_grad_enabled()
             or tracing()
             or _get_current_dispatch_mode() is not None
-            or any(t.is_inference() for t in tensors)
         ):
             return None
-        state = [(t.data_ptr(), t._version) for t in tensors]
-        if self._cache is None or self._cache.state != state:
-            # Aliases of the tensors keep their memory taken, so that addresses stay unique.
-            aliases = [t.detach() for t in tensors]
-            self._cache = _Cache(state, aliases, self.expanded_kernel(), {})
+        if self._cache is None or not self._cache.state.unchanged():
+            self._cache = None
+            state = ModuleState(self)
+            if any(t.is_inference() for t in state.tensors):  # changes of these leave no trace
+                return None
+            self._cache = KernelCache(state, self.expanded_kernel(), self.flat_bias())
         return self._cache
 
     def train(self, mode: bool = True) -> CliffordSteerableConv:
@@ -326,51 +341,31 @@ class CliffordSteerableConv(nn.Module):
 
     def _convolve(self, x: Tensor, extra: Tensor | None) -> Tensor:
         """Convolution of a flattened field (batch, c_in·n, *grid) by the backend of choice."""
-        cached = self._cached_kernel() if extra is None else None
-        weight = cached.kernel if cached is not None else self.expanded_kernel(extra)
+        cached = self._cached() if extra is None else None
+        if cached is not None:
+            weight, bias = cached.kernel, cached.bias
+        else:
+            weight, bias = self.expanded_kernel(extra), self.flat_bias()
         parity = self.kernel.parity and extra is None
-        # Spectral convolution itself knows zeros up to half the kernel and fully periodic axes.
-        own = [
-            (mode == "zeros" and p <= k // 2) or (mode == "circular" and p == k // 2)
-            for mode, p, k in zip(self.padding_mode, self.padding, self.kernel_size, strict=True)
-        ]
-        outside = tuple(0 if o else p for o, p in zip(own, self.padding, strict=True))
-        circular = [
-            o and mode == "circular" for o, mode in zip(own, self.padding_mode, strict=True)
-        ]
-        shift = [
-            0 if c else k // 2 - (p if o else 0)
-            for k, p, c, o in zip(self.kernel_size, self.padding, circular, own, strict=True)
-        ]
-        grid = [n + 2 * p for n, p in zip(x.shape[2:], outside, strict=True)]
-        counts = self._tiles(x, grid, shift, circular, parity)
+        borders = self._borders
+        grid = tuple(n + 2 * p for n, p in zip(x.shape[2:], borders.outside, strict=True))
+        counts = self._tiles(x, grid, parity)
         if counts is None:
             amounts = self.padding
             if any(mode != "zeros" for mode in self.padding_mode):
                 x, amounts = pad(x, amounts, self.padding_mode), (0,) * len(amounts)
-            return conv_nd(x, weight, self.flat_bias(), self.stride, amounts)
+            return conv_nd(x, weight, bias, self.stride, amounts)
         device = x.device.type
         if torch.is_autocast_enabled(device):
             x = x.to(torch.get_autocast_dtype(device))
-        x = pad(x, outside, self.padding_mode)
-        grades = self.algebra.grade_sizes
+        x = pad(x, borders.outside, self.padding_mode)
+        shift, circular, grades = borders.shift, borders.circular, self.algebra.grade_sizes
         if cached is None:
-            return spectral_conv(
-                x, weight, self.flat_bias(), shift, circular, counts, grades, parity
-            )
+            return spectral_conv(x, weight, bias, shift, circular, counts, grades, parity)
         geometry = make_geometry(grid, self.kernel_size, shift, circular, counts, grades, parity)
-        if geometry not in cached.matrices:
-            cached.matrices[geometry] = kernel_matrices(weight, geometry)
-        return convolve(x, cached.matrices[geometry], self.flat_bias(), geometry)
+        return convolve(x, cached.matrices(geometry), bias, geometry)
 
-    def _tiles(
-        self,
-        x: Tensor,
-        grid: Sequence[int],
-        shift: Sequence[int],
-        circular: Sequence[bool],
-        parity: bool,
-    ) -> tuple[int, ...] | None:
+    def _tiles(self, x: Tensor, grid: tuple[int, ...], parity: bool) -> tuple[int, ...] | None:
         """Number of tiles per axis for spectral convolution, or None for direct convolution."""
         if (
             self.backend == "direct"
@@ -386,8 +381,8 @@ class CliffordSteerableConv(nn.Module):
         return choose(
             tuple(len(range(size)) for size in grid),
             self.kernel_size,
-            tuple(shift),
-            tuple(circular),
+            self._borders.shift,
+            self._borders.circular,
             len(range(x.shape[0])),
             self.c_in * n,
             self.c_out * n,

@@ -35,7 +35,7 @@ from cscnn.conv.padding import pad
 from cscnn.conv.tiling import Axis, cut
 
 #: Bytes of one array of tiles, by device: what a processor's cache holds, or enough for a GPU.
-CHUNK_BYTES = {"cpu": 8 << 20}
+CHUNK_BYTES = {"cpu": 4 << 20}
 CHUNK_BYTES_ELSEWHERE = 256 << 20
 
 # Rows (real, imaginary) that a transform ends with, as combinations of real and imaginary part.
@@ -213,13 +213,16 @@ class _KernelTransform:
         return matrices
 
     def adjoint(self, gradients: Matrices, weight: Tensor) -> Tensor:
-        """Gradient of the weights, without the components that the kernel's symmetry excludes."""
+        """Gradient of the weights, without the components that the kernel's symmetry excludes.
+
+        Consumes the gradients of the matrices, to free their memory one by one.
+        """
         total = torch.zeros_like(weight, memory_format=torch.contiguous_format)
         w = self._split(total)
         points, c_in, _, c_out, _ = w.shape
         for key, transform in self.transforms.items():
             _, p, q = key
-            block = transform.inverse(gradients[key].flatten(1))
+            block = transform.inverse(gradients.pop(key).flatten(1))
             block = block.view(points, c_in, self.sizes[p], c_out, self.sizes[q])
             for i, o in self._pairs(p, q):
                 w[:, :, i.blades, :, o.blades] += block[:, :, i.slots, :, o.slots]
@@ -452,11 +455,11 @@ def gradients(
         if needs_weight:
             blocks = engine.analyse(inputs, chunk, overlapping=False)
             engine.accumulate(products, blocks, spectra)
-    empty = x.new_empty(0)
-    return (
-        tiles.gather(out, None, x.dtype) if needs_x else empty,
-        engine.kernel.adjoint(products, weight) if needs_weight else empty,
-    )
+    del arrays, inputs, matrices  # what follows needs memory of its own
+    grad_x = tiles.gather(out, None, x.dtype) if needs_x else x.new_empty(0)
+    del out
+    grad_weight = engine.kernel.adjoint(products, weight) if needs_weight else x.new_empty(0)
+    return grad_x, grad_weight
 
 
 # --- as an operator of torch ----------------------------------------------------------------------

@@ -1,0 +1,137 @@
+"""Measures the rates by which convolutions choose their backend, on the user's machine."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from cscnn.algebra import CliffordAlgebra
+from cscnn.bench.report import write
+from cscnn.conv import backend, spectral
+from cscnn.conv.backend import Rates, Work, direct_operations, spectral_work
+from cscnn.conv.direct import conv_nd
+
+# (dimensions, batch, channels, grid points per axis, kernel size)
+SHAPES = (
+    (1, 8, 32, 512, 7),
+    (2, 2, 16, 64, 7),
+    (2, 1, 4, 64, 7),
+    (2, 4, 16, 32, 3),
+    (2, 8, 48, 32, 7),
+    (3, 1, 6, 32, 7),
+    (3, 1, 2, 32, 5),
+    (3, 1, 12, 16, 7),
+    (4, 1, 2, 8, 5),
+)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Measured rates and how well they predict what they were fitted to.
+
+    Attributes:
+        rates: the rates.
+        deviation: median relative error of the predicted times.
+    """
+
+    rates: Rates
+    deviation: float
+
+
+def tune(device: str, progress: Callable[[str], None] = lambda _: None) -> Tuning:
+    """Measure direct and spectral convolution on a device and fit the rates."""
+    direct: dict[int, list[float]] = {d: [] for d in (1, 2, 3, 4)}
+    samples: list[tuple[Work, float]] = []
+    for dim, batch, channels, n, k in SHAPES:
+        progress(f"{dim}D, {batch} x {channels} channels, {n}^{dim}, kernel {k}")
+        algebra = CliffordAlgebra((1,) * dim)
+        flat, grid, kernel = channels * algebra.n_blades, (n,) * dim, (k,) * dim
+        x, g = (torch.randn(batch, flat, *grid, device=device) for _ in range(2))
+        weight = torch.randn(flat, flat, *kernel, device=device)
+        seconds = _seconds(lambda x=x, w=weight, g=g: _direct_step(x, w, g), x.device)  # type: ignore[misc]
+        direct[dim].append(direct_operations(batch, flat, flat, grid, kernel) / seconds)
+        cuts = sorted({a.count for a in backend.candidates(n, 0, False, k // 2)})
+        for count in cuts[:: max(1, len(cuts) // 3)]:
+            geometry = spectral.make_geometry(
+                grid, kernel, (0,) * dim, (False,) * dim, (count,) * dim, algebra.grade_sizes, True
+            )
+            if math.prod(a.tile for a in geometry.axes) > 30_000:
+                continue
+            seconds = _seconds(
+                lambda x=x, w=weight, g=g, s=geometry: _spectral_step(x, w, g, s),  # type: ignore[misc]
+                x.device,
+            )
+            work = spectral_work(geometry.axes, batch, flat, flat, parity=True, itemsize=4)
+            samples.append((work, seconds))
+    call, per_operation, per_byte = _fit(samples)
+    rates = Rates(
+        direct=tuple(statistics.median(direct[d]) for d in (1, 2, 3, 4)),  # type: ignore[arg-type]
+        matmul=1 / per_operation,
+        memory=1 / per_byte,
+        call=call,
+    )
+    deviation = statistics.median(abs(w.seconds(rates) / s - 1) for w, s in samples)
+    return Tuning(rates, deviation)
+
+
+def save(device: str, rates: Rates) -> None:
+    """Keep the rates of a device beside those of others, and use them from now on."""
+    path = backend.tuning_file()
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        known = {}
+    known = {**(known if isinstance(known, dict) else {}), device: backend.dump_rates(rates)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write(path, json.dumps(known, indent=2) + "\n")
+    backend.forget()
+
+
+def _direct_step(x: Tensor, weight: Tensor, g: Tensor) -> None:
+    x, weight = x.requires_grad_(), weight.requires_grad_()
+    kernel = weight.shape[2:]
+    y = conv_nd(x, weight, None, (1,) * len(kernel), tuple(k // 2 for k in kernel))
+    torch.autograd.grad(y, (x, weight), g)
+
+
+def _spectral_step(x: Tensor, weight: Tensor, g: Tensor, geometry: spectral.Geometry) -> None:
+    with torch.no_grad():
+        spectral.convolve(x, spectral.kernel_matrices(weight, geometry), None, geometry)
+        spectral.gradients(g, x, weight, geometry, True, True)
+
+
+def _seconds(work: Callable[[], None], device: torch.device, repeats: int = 5) -> float:
+    times = []
+    for _ in range(repeats + 1):
+        _synchronize(device)
+        start = time.perf_counter()
+        work()
+        _synchronize(device)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times[1:])
+
+
+def _synchronize(device: torch.device) -> None:
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)
+
+
+def _fit(samples: list[tuple[Work, float]]) -> tuple[float, float, float]:
+    """Seconds per call, operation and byte by least squares of relative errors, all positive."""
+    rows = [(w.calls / s, w.operations / s, w.moved / s) for w, s in samples]
+    matrix = torch.tensor(rows, dtype=torch.float64)
+    scale = matrix.mean(0)
+    matrix = matrix / scale
+    solution = torch.full((3,), 1 / 3, dtype=torch.float64)
+    gram, right = matrix.T @ matrix, matrix.sum(0)
+    for _ in range(2000):  # multiplicative updates keep every rate positive
+        solution = solution * right / (gram @ solution)
+    call, operation, byte = (solution / scale).clamp(min=1e-15).tolist()
+    return call, operation, byte
