@@ -73,7 +73,8 @@ def test_correct_networks_pass_for_every_seed():
     for seed in range(30):
         torch.manual_seed(seed)
         net.reset_parameters()
-        assert_equivariant(net, net.algebra, shape=(4, 2), samples=1, seed=seed)
+        # Products of products amplify rounding: one seed in thirty comes close to 1e-9.
+        assert_equivariant(net, net.algebra, shape=(4, 2), samples=1, seed=seed, tol=1e-8)
 
 
 def test_single_precision_has_its_own_tolerance():

@@ -9,6 +9,7 @@ from builders import FIELD, build, twin
 from conftest import metric_name
 
 from cscnn import CliffordAlgebra, CliffordSteerableConv
+from cscnn.conv import reuse_kernels
 from cscnn.conv.padding import MODES
 from cscnn.kernels import CompleteKernel
 from cscnn.testing import relative_error
@@ -267,3 +268,36 @@ def test_unit_variance_out():
         with torch.no_grad():
             y = conv(torch.randn(2, 8, 8, 8, 8, 8))
         assert y.var().item() == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.parametrize("backend", ["direct", "spectral"])
+def test_kernels_shared_by_micro_batches(conv, backend, monkeypatch):
+    conv.backend = backend
+    batches = torch.randn(3, *FIELD)
+    for x in batches:
+        conv(x).square().mean().backward()
+    expected = [p.grad.clone() for p in conv.parameters()]
+    conv.zero_grad()
+    calls = []
+    expand = conv.expanded_kernel
+    monkeypatch.setattr(conv, "expanded_kernel", lambda *a: calls.append(1) or expand(*a))
+    with reuse_kernels(torch.nn.Sequential(conv)):
+        for x in batches:
+            conv(x).square().mean().backward()
+        assert all(p.grad is None for p in conv.kernel.parameters())
+    assert len(calls) == 1
+    scale = max(g.abs().max() for g in expected)
+    pairs = zip(conv.parameters(), expected, strict=True)
+    assert all((p.grad - g).abs().max() < 1e-5 * scale for p, g in pairs)
+
+
+def test_an_interrupted_block_shares_nothing_afterwards(conv):
+    def fail():
+        with reuse_kernels(conv):
+            conv(torch.randn(FIELD)).sum().backward()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert conv._shared is None
+    assert all(p.grad is None for p in conv.kernel.parameters())

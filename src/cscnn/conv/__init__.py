@@ -1,5 +1,5 @@
 """Equivariant convolution on grids."""
 
-from cscnn.conv.grid import CliffordSteerableConv
+from cscnn.conv.grid import CliffordSteerableConv, reuse_kernels
 
-__all__ = ["CliffordSteerableConv"]
+__all__ = ["CliffordSteerableConv", "reuse_kernels"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from torch import Tensor, nn
 
@@ -10,6 +10,14 @@ from cscnn.conv.spectral import Geometry, Matrices, kernel_matrices
 
 #: Shapes of fields whose tiles are remembered, for kernels that meet several.
 MAX_GEOMETRIES = 4
+
+
+class ExpandsKernel(Protocol):
+    """Anything with an expanded kernel."""
+
+    def expanded_kernel(self) -> Tensor:
+        """The kernel as weights of a plain convolution."""
+        ...
 
 
 class ModuleState:
@@ -60,3 +68,24 @@ class KernelCache:
                 self._matrices.pop(next(iter(self._matrices)))
             self._matrices[geometry] = kernel_matrices(self.kernel, geometry)
         return self._matrices[geometry]
+
+
+class SharedKernel:
+    """A kernel that several passes share; its gradient is collected, then passed on once."""
+
+    def __init__(self) -> None:
+        self._expanded: Tensor | None = None
+        self._leaf: Tensor | None = None
+
+    def kernel(self, module: ExpandsKernel) -> Tensor:
+        """The expanded kernel as a leaf that collects gradients."""
+        if self._leaf is None:
+            self._expanded = module.expanded_kernel()
+            self._leaf = self._expanded.detach().requires_grad_(self._expanded.requires_grad)
+        return self._leaf
+
+    def backward(self) -> None:
+        """Pass the collected gradient on to the kernel's parameters."""
+        if self._leaf is not None and self._leaf.grad is not None:
+            assert self._expanded is not None
+            self._expanded.backward(self._leaf.grad)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
@@ -18,7 +18,7 @@ from cscnn.algebra.blades import check_int
 from cscnn.algebra.clifford import check_algebra
 from cscnn.algebra.constants import tracing
 from cscnn.conv.backend import choose
-from cscnn.conv.cache import KernelCache, ModuleState
+from cscnn.conv.cache import KernelCache, ModuleState, SharedKernel
 from cscnn.conv.direct import conv_nd
 from cscnn.conv.export import export_conv
 from cscnn.conv.padding import MODES, check_amount, pad
@@ -186,6 +186,7 @@ class CliffordSteerableConv(nn.Module):
         for name, value in self._buffers_from_grid(like).items():
             self.register_buffer(name, value, persistent=False)
         self._cache: KernelCache | None = None
+        self._shared: SharedKernel | None = None
 
     def _build_kernel(
         self, kernel: str | SteerableKernel, options: dict[str, Any]
@@ -306,7 +307,7 @@ class CliffordSteerableConv(nn.Module):
         return super().train(mode)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_cache": None}
+        return {**self.__dict__, "_cache": None, "_shared": None}
 
     # --- convolution --------------------------------------------------------------------------
 
@@ -344,6 +345,8 @@ class CliffordSteerableConv(nn.Module):
         cached = self._cached() if extra is None else None
         if cached is not None:
             weight, bias = cached.kernel, cached.bias
+        elif self._shared is not None and extra is None and torch.is_grad_enabled():
+            weight, bias = self._shared.kernel(self), self.flat_bias()
         else:
             weight, bias = self.expanded_kernel(extra), self.flat_bias()
         parity = self.kernel.parity and extra is None
@@ -430,6 +433,41 @@ class CliffordSteerableConv(nn.Module):
         if len(set(self.spacing)) > 1:
             parts.append(f"spacing={self.spacing}")
         return ", ".join(parts)
+
+
+@contextmanager
+def reuse_kernels(module: nn.Module) -> Iterator[None]:
+    """Expand each kernel once for all forward and backward passes inside, e.g. micro-batches.
+
+    Gradients of the kernels' parameters appear when the block ends; other gradients as usual. The
+    parameters must not change inside. Blocks that end with an exception leave no gradients of
+    kernels behind.
+
+    Args:
+        module: holds the convolutions.
+
+    Example:
+        >>> import torch
+        >>> conv = CliffordSteerableConv(CliffordAlgebra((1, 1)), 1, 1, kernel_size=3)
+        >>> with reuse_kernels(conv):
+        ...     for x in torch.randn(4, 1, 1, 8, 8, 4):
+        ...         conv(x).square().mean().backward()
+        >>> conv.kernel.head.grad is not None
+        True
+    """
+    convolutions = [
+        m for m in module.modules() if isinstance(m, CliffordSteerableConv) and m._shared is None
+    ]
+    for conv in convolutions:
+        conv._shared = SharedKernel()
+    try:
+        yield
+        for conv in convolutions:
+            assert conv._shared is not None
+            conv._shared.backward()
+    finally:
+        for conv in convolutions:
+            conv._shared = None
 
 
 def grid_points(kernel_size: Sequence[int], spacing: Sequence[float]) -> Tensor:

@@ -68,12 +68,19 @@ def _product(layer: GeometricProductLayer, x: Tensor, form: Tensor) -> Tensor:
     if layer.linear is not None:
         terms.append(x)
         weights.append(layer.linear.weight[..., :2])
-    y = torch.bmm(torch.cat(terms, -1), _per_grade(torch.cat(weights, 1)))
+    factors, weight = torch.cat(terms, -1), _per_grade(torch.cat(weights, 1))
     if layer.linear is None:
-        return y
-    if layer.linear.bias is not None:
-        y = y + torch.stack([layer.linear.bias, torch.zeros_like(layer.linear.bias)]).unsqueeze(1)
-    return y / math.sqrt(2)
+        return torch.bmm(factors, weight)
+    half = math.sqrt(0.5)
+    if layer.linear.bias is None:
+        return torch.bmm(factors, weight) * half
+    bias = _on_scalars(layer.linear.bias)
+    return torch.baddbmm(bias, factors, weight, beta=half, alpha=half)
+
+
+def _on_scalars(bias: Tensor) -> Tensor:
+    """(channels,) -> (2, 1, channels): added to f0 only."""
+    return torch.nn.functional.pad(bias[None, None], (0, 0, 0, 0, 0, 1))
 
 
 def _per_grade(weight: Tensor) -> Tensor:
@@ -83,4 +90,5 @@ def _per_grade(weight: Tensor) -> Tensor:
 
 def _norm(layer: GradeNorm, x: Tensor, form: Tensor) -> Tensor:
     strength = layer.factor[:, :2].sigmoid().T.unsqueeze(1)
-    return x / (strength * (smooth_norm(x.square() * form) - 1) + (1 + 1e-6))
+    sizes = smooth_norm(x.square() * form)
+    return x / torch.addcmul((1 + 1e-6) - strength, strength, sizes)

@@ -106,8 +106,11 @@ def weighted_product(
 
 
 def smooth_norm(q: Tensor) -> Tensor:
-    """(max(q, 0.01)^2 + 1e-16)^(1/4): about sqrt(q), bounded below where q is small or negative."""
-    return (q.clamp(min=0.01).square() + 1e-16) ** 0.25
+    """sqrt(max(q, 0.01)): bounded below where q is small or negative.
+
+    The published code takes (max(q, 0.01)^2 + 1e-16)^(1/4), the same to within 3e-13.
+    """
+    return q.clamp(min=0.01).sqrt()
 
 
 def widened(x: Tensor) -> Tensor:
@@ -143,4 +146,5 @@ def gate(x: Tensor) -> Tensor:
 
 def normal_cdf(x: Tensor) -> Tensor:
     """The Gaussian CDF in its tanh approximation, as in the tanh form of GELU."""
-    return torch.sigmoid(math.sqrt(8 / math.pi) * (x + 0.044715 * x**3))
+    scale = math.sqrt(8 / math.pi)
+    return torch.sigmoid(x * (x.square() * (0.044715 * scale) + scale))
