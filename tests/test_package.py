@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 import cscnn
 from cscnn import bench
@@ -145,3 +146,63 @@ def test_every_benchmark_yields_cases():
 def test_a_case_needs_its_reference():
     with pytest.raises(ValueError, match="'b' is not one of"):
         Case("x", {"a": list}, reference="b")
+
+
+def test_bench_reports_slopes(monkeypatch):
+    @bench.benchmark("growing", "for this test")
+    def growing():
+        for size in (1, 2, 4):
+            yield Case(
+                label=f"{size}",
+                variants={"linear": lambda: [torch.ones(1)], "also": lambda: [torch.ones(1)]},
+                reference="also",
+                series=("size", size),
+                slope=1.1,
+            )
+
+    times = {"1": 1.0, "2": 2.0, "4": 4.0}
+
+    def measure(name, case, repeats):
+        for variant, power in (("linear", 1), ("also", 2)):
+            seconds = times[case.label] ** power
+            yield bench.Row(name, case.label, variant, seconds, 1.0, 0, None, "")
+
+    monkeypatch.setattr("cscnn.bench.runner._measure", measure)
+    rows = [row for row in bench.run("growing") if row.slope is not None]
+    assert [(row.case, row.variant, round(row.slope, 9)) for row in rows] == [
+        ("growth with size", "linear", 1.0),
+        ("growth with size", "also", 2.0),
+    ]
+    assert rows[0].target == "slope ≤ 1.1: met (1.00)"
+    assert rows[1].target == ""
+
+
+def test_tune_measures_this_machine(tmp_path, monkeypatch, capsys):
+    from cscnn.bench import tune
+    from cscnn.conv import backend
+
+    path = tmp_path / "folder" / "tuning.json"
+    monkeypatch.setenv("CSCNN_TUNING", str(path))
+    small = [(d, 1, 1, n, 3) for d in (1, 2, 3, 4) for n in (6, 8)]
+    monkeypatch.setattr(tune, "SHAPES", small)
+    assert main(["bench", "--tune"]) == 0
+    assert "billion operations/s" in capsys.readouterr().out
+    assert set(json.loads(path.read_text())) == {"cpu"}
+    assert backend.current_rates("cpu") != backend.DEFAULT_RATES
+    assert main(["bench", "--tune", "--device", "nonsense"]) == 1
+    assert "cannot measure on device 'nonsense'" in capsys.readouterr().err
+    monkeypatch.undo()
+    backend.forget()
+
+
+def test_other_libraries_are_measured_where_installed(tmp_path, monkeypatch):
+    from cscnn.bench import competitors
+
+    x = torch.randn(1, 2, 5, 5, 4)
+    works = competitors.other_libraries((1, 1), 2, 3, x)
+    assert set(works) <= {"cliffordlayers", "escnn"}
+    for work in works.values():
+        assert work()[0].shape[0] == 1
+    monkeypatch.setattr(competitors, "jax_checkout", tmp_path)
+    with pytest.raises(FileNotFoundError, match="is not a checkout of the published code"):
+        competitors.other_libraries((1, 1), 2, 3, x)

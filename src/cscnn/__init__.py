@@ -14,6 +14,6 @@ __all__ = ["CliffordAlgebra", "CliffordSteerableConv", "__version__", "kernels",
 
 def __getattr__(name: str) -> Any:
     """Rooms that are imported when first used: ``cscnn.testing``, ``cscnn.viz``, ..."""
-    if name in ("bench", "interop", "testing", "viz"):
+    if name in ("bench", "interop", "models", "testing", "viz"):
         return import_module(f"cscnn.{name}")
     raise AttributeError(f"module 'cscnn' has no attribute {name!r}")

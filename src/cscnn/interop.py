@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from cscnn.conv import CliffordSteerableConv
 from cscnn.kernels import ImplicitKernel
+from cscnn.models.cs_resnet import CSBlock, CSResNet
 from cscnn.nn import CGENN, GeometricProductLayer, GradeNorm
 
 
@@ -18,8 +19,8 @@ def load_flax_params(module: nn.Module, params: Mapping[str, Any]) -> None:
     """Copy parameters of the published implementation into one of our modules, in place.
 
     Args:
-        module: a `CliffordSteerableConv` with implicit kernels, an `ImplicitKernel` or a `CGENN`,
-            built with the same sizes.
+        module: a `CSResNet`, a `CliffordSteerableConv` with implicit kernels, an `ImplicitKernel`
+            or a `CGENN`, built with the same sizes.
         params: nested dict of arrays, or flat with names such as
             ``"CliffordSteerableKernel_0/rel_pos_sigma"``; an outer ``"params"`` is peeled off.
 
@@ -64,7 +65,20 @@ def _fits(published: tuple[int, ...], ours: tuple[int, ...]) -> bool:
 
 def _names(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
     """Flax name -> our parameter, for one module and all inside it."""
-    if isinstance(module, CliffordSteerableConv):
+    if isinstance(module, CSResNet):
+        convolutions = [
+            m
+            for part in (module.embedding, module.output)
+            for m in part
+            if isinstance(m, CliffordSteerableConv)
+        ]
+        for i, conv in enumerate(convolutions):
+            yield from _prefixed(f"CliffordSteerableConv_{i}", conv)
+        for i, block in enumerate(module.blocks):
+            assert isinstance(block, CSBlock)
+            for j, inner in enumerate(block.convs):
+                yield from _prefixed(f"CSBasicBlock_{i}/CliffordSteerableConv_{j}", inner)
+    elif isinstance(module, CliffordSteerableConv):
         if module.bias is not None:
             yield "bias", module.bias
         yield from _prefixed("CliffordSteerableKernel_0", module.kernel)

@@ -301,3 +301,30 @@ def test_an_interrupted_block_shares_nothing_afterwards(conv):
         fail()
     assert conv._shared is None
     assert all(p.grad is None for p in conv.kernel.parameters())
+
+
+def test_backward_after_the_block_is_refused(conv):
+    with reuse_kernels(conv):
+        loss = conv(torch.randn(FIELD)).sum()
+    with pytest.raises(RuntimeError, match="after the end of reuse_kernels"):
+        loss.backward()
+
+
+def test_shared_kernels_under_checkpointing(conv):
+    x = torch.randn(FIELD)
+    conv(x).square().mean().backward()
+    expected = [p.grad.clone() for p in conv.parameters()]
+    conv.zero_grad()
+    with reuse_kernels(conv):
+        y = torch.utils.checkpoint.checkpoint(conv, x, use_reentrant=False)
+        y.square().mean().backward()
+    scale = max(g.abs().max() for g in expected)
+    pairs = zip(conv.parameters(), expected, strict=True)
+    assert all((p.grad - g).abs().max() < 1e-5 * scale for p, g in pairs)
+
+
+def test_replicas_do_not_share_the_cache(conv):
+    with torch.no_grad():
+        conv.eval()(torch.randn(FIELD))
+    assert conv._cache is not None
+    assert conv._replicate_for_data_parallel()._cache is None

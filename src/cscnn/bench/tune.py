@@ -68,7 +68,9 @@ def tune(device: str, progress: Callable[[str], None] = lambda _: None) -> Tunin
                 lambda x=x, w=weight, g=g, s=geometry: _spectral_step(x, w, g, s),  # type: ignore[misc]
                 x.device,
             )
-            work = spectral_work(geometry.axes, batch, flat, flat, parity=True, itemsize=4)
+            work = spectral_work(
+                geometry.axes, batch, flat, flat, parity=True, itemsize=4, device=x.device.type
+            )
             samples.append((work, seconds))
     call, per_operation, per_byte = _fit(samples)
     rates = Rates(
@@ -88,7 +90,8 @@ def save(device: str, rates: Rates) -> None:
         known = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         known = {}
-    known = {**(known if isinstance(known, dict) else {}), device: backend.dump_rates(rates)}
+    kind = torch.device(device).type
+    known = {**(known if isinstance(known, dict) else {}), kind: backend.dump_rates(rates)}
     path.parent.mkdir(parents=True, exist_ok=True)
     write(path, json.dumps(known, indent=2) + "\n")
     backend.forget()

@@ -86,7 +86,14 @@ def direct_operations(
 
 
 def spectral_work(
-    axes: Sequence[Axis], batch: int, c_in: int, c_out: int, *, parity: bool, itemsize: int
+    axes: Sequence[Axis],
+    batch: int,
+    c_in: int,
+    c_out: int,
+    *,
+    parity: bool,
+    itemsize: int,
+    device: str = "cpu",
 ) -> Work:
     """Work of a training step by spectral convolution; channels are flattened."""
     tiles = batch * math.prod(a.count for a in axes)
@@ -113,9 +120,8 @@ def spectral_work(
             operations=4 * parts * frequencies * tiles * c_in * c_out,
             moved=itemsize * frequencies * (4 * tiles * (c_in + c_out) + parts * c_in * c_out),
         )
-    chunks = math.ceil(
-        itemsize * tiles * math.prod(seen) * max(c_in, c_out) / 2 / spectral.CHUNK_BYTES["cpu"]
-    )
+    limit = spectral.CHUNK_BYTES.get(device, spectral.CHUNK_BYTES_ELSEWHERE)
+    chunks = math.ceil(itemsize * tiles * math.prod(seen) * max(c_in, c_out) / 2 / limit)
     return total + Work(calls=60 * min(chunks, batch * axes[0].count))
 
 
@@ -134,16 +140,18 @@ def _transform(
     return Work(operations=operations, moved=moved)
 
 
-def candidates(size: int, shift: int, circular: bool, half: int) -> list[Axis]:
+def candidates(
+    size: int, shift: int, circular: bool, half: int, steps: Sequence[int] = STEPS
+) -> list[Axis]:
     """Ways to cut an axis."""
     whole = cut(size, shift, circular, half, 1)
     found = {whole.count: whole}
-    for step in STEPS:
+    for step in (*steps, 2 * half, 4 * half) if half > max(steps) / 2 else steps:
         axis = cut(size, shift, circular, half, math.ceil(whole.out / step))
         if axis.count > 1:
             found[axis.count] = axis
     short = [a for a in found.values() if a.tile <= MAX_TILE]
-    return short or [whole]
+    return short or [min(found.values(), key=lambda a: (a.tile, a.count))]
 
 
 def choose(
@@ -196,15 +204,16 @@ def _choose(
     backend: str,
 ) -> tuple[int, ...] | None:
     rates = current_rates(device)
+    steps = STEPS if len(grid) < 4 else STEPS[::2]  # fewer combinations
     options = [
-        candidates(n, s, c, k // 2)
+        candidates(n, s, c, k // 2, steps)
         for n, s, c, k in zip(grid, shift, circular, kernel, strict=True)
     ]
     small = [axes for axes in product(*options) if _fits(axes, batch, c_in, c_out)]
     best = min(
         small or product(*options),
         key=lambda axes: spectral_work(
-            axes, batch, c_in, c_out, parity=parity, itemsize=itemsize
+            axes, batch, c_in, c_out, parity=parity, itemsize=itemsize, device=device
         ).seconds(rates),
     )
     counts = tuple(a.count for a in best)
@@ -213,7 +222,9 @@ def _choose(
     out = [a.out for a in best]
     rate = rates.direct[len(grid) - 1] * 4 / itemsize
     direct = direct_operations(batch, c_in, c_out, out, kernel) / rate + 20 * rates.call
-    predicted = spectral_work(best, batch, c_in, c_out, parity=parity, itemsize=itemsize)
+    predicted = spectral_work(
+        best, batch, c_in, c_out, parity=parity, itemsize=itemsize, device=device
+    )
     return counts if predicted.seconds(rates) < MARGIN * direct else None
 
 

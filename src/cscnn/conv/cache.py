@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -10,14 +10,6 @@ from cscnn.conv.spectral import Geometry, Matrices, kernel_matrices
 
 #: Shapes of fields whose tiles are remembered, for kernels that meet several.
 MAX_GEOMETRIES = 4
-
-
-class ExpandsKernel(Protocol):
-    """Anything with an expanded kernel."""
-
-    def expanded_kernel(self) -> Tensor:
-        """The kernel as weights of a plain convolution."""
-        ...
 
 
 class ModuleState:
@@ -35,7 +27,9 @@ class ModuleState:
                 self._entries.append((entries, dict(entries)))
                 tensors.update({id(t): t for t in entries.values() if isinstance(t, Tensor)})
         self.tensors = list(tensors.values())
-        self._versions = self._now()
+        #: Whether changes can be noticed: tensors made in inference mode do not record them.
+        self.watchable = not any(t.is_inference() for t in self.tensors)
+        self._versions = self._now() if self.watchable else []
         # Aliases keep the memory taken, so that an address stays that of one tensor.
         self._aliases = [t.detach() for t in self.tensors]
 
@@ -44,7 +38,7 @@ class ModuleState:
 
     def unchanged(self) -> bool:
         """Whether all tensors are what and where they were."""
-        return (
+        return self.watchable and (
             all(
                 len(entries) == len(before)
                 and all(entries.get(name) is value for name, value in before.items())
@@ -71,21 +65,28 @@ class KernelCache:
 
 
 class SharedKernel:
-    """A kernel that several passes share; its gradient is collected, then passed on once."""
+    """A kernel that several passes share; its gradient is collected, then passed on once.
 
-    def __init__(self) -> None:
-        self._expanded: Tensor | None = None
-        self._leaf: Tensor | None = None
+    Args:
+        expanded: the kernel, with its graph.
+    """
 
-    def kernel(self, module: ExpandsKernel) -> Tensor:
-        """The expanded kernel as a leaf that collects gradients."""
-        if self._leaf is None:
-            self._expanded = module.expanded_kernel()
-            self._leaf = self._expanded.detach().requires_grad_(self._expanded.requires_grad)
-        return self._leaf
+    def __init__(self, expanded: Tensor):
+        self._expanded = expanded
+        self._closed = False
+        self.kernel = expanded.detach().requires_grad_(expanded.requires_grad)
+        if self.kernel.requires_grad:
+            self.kernel.register_hook(self._check)
 
-    def backward(self) -> None:
-        """Pass the collected gradient on to the kernel's parameters."""
-        if self._leaf is not None and self._leaf.grad is not None:
-            assert self._expanded is not None
-            self._expanded.backward(self._leaf.grad)
+    def _check(self, gradient: Tensor) -> None:
+        if self._closed:
+            raise RuntimeError(
+                "backward() after the end of reuse_kernels: the kernel's parameters would get no "
+                "gradients; call it inside the block"
+            )
+
+    def close(self, *, backward: bool) -> None:
+        """Pass the collected gradient on to the kernel's parameters, once."""
+        self._closed = True
+        if backward and self.kernel.grad is not None:
+            self._expanded.backward(self.kernel.grad)

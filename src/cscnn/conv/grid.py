@@ -51,21 +51,20 @@ class _Borders(NamedTuple):
     circular: tuple[bool, ...]
     shift: tuple[int, ...]
 
-    @classmethod
-    def of(
-        cls, kernel_size: Sequence[int], padding: Sequence[int], modes: Sequence[str]
-    ) -> _Borders:
-        """For these options of a convolution."""
-        axes = []
-        for k, p, mode in zip(kernel_size, padding, modes, strict=True):
-            if mode == "circular" and p == k // 2:
-                axes.append((0, True, 0))
-            elif mode == "zeros" and p <= k // 2:
-                axes.append((0, False, k // 2 - p))
-            else:
-                axes.append((p, False, k // 2))
-        outside, circular, shift = zip(*axes, strict=True)
-        return cls(outside, circular, shift)
+
+def _borders(
+    kernel_size: tuple[int, ...], padding: tuple[int, ...], modes: tuple[str, ...]
+) -> _Borders:
+    """The borders for these options of a convolution."""
+    axes = []
+    for k, p, mode in zip(kernel_size, padding, modes, strict=True):
+        if mode == "circular" and p == k // 2:
+            axes.append((0, True, 0))
+        elif mode == "zeros" and p <= k // 2:
+            axes.append((0, False, k // 2 - p))
+        else:
+            axes.append((p, False, k // 2))
+    return _Borders(*(tuple(column) for column in zip(*axes, strict=True)))
 
 
 class CliffordSteerableConv(nn.Module):
@@ -162,7 +161,6 @@ class CliffordSteerableConv(nn.Module):
                     f"padding_mode must be one of {', '.join(MODES)}, got {mode!r} "
                     "(periodic grids are circular)"
                 )
-        self._borders = _Borders.of(self.kernel_size, self.padding, self.padding_mode)
         if not all(0 < s < math.inf for s in self.spacing):
             raise ValueError(f"spacing must be positive, got {self.spacing}")
         if backend not in BACKENDS:
@@ -296,7 +294,7 @@ class CliffordSteerableConv(nn.Module):
         if self._cache is None or not self._cache.state.unchanged():
             self._cache = None
             state = ModuleState(self)
-            if any(t.is_inference() for t in state.tensors):  # changes of these leave no trace
+            if not state.watchable:
                 return None
             self._cache = KernelCache(state, self.expanded_kernel(), self.flat_bias())
         return self._cache
@@ -308,6 +306,12 @@ class CliffordSteerableConv(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_cache": None, "_shared": None}
+
+    def _replicate_for_data_parallel(self) -> CliffordSteerableConv:
+        replica = super()._replicate_for_data_parallel()
+        replica._cache = replica._shared = None
+        assert isinstance(replica, CliffordSteerableConv)
+        return replica
 
     # --- convolution --------------------------------------------------------------------------
 
@@ -346,20 +350,21 @@ class CliffordSteerableConv(nn.Module):
         if cached is not None:
             weight, bias = cached.kernel, cached.bias
         elif self._shared is not None and extra is None and torch.is_grad_enabled():
-            weight, bias = self._shared.kernel(self), self.flat_bias()
+            weight, bias = self._shared.kernel, self.flat_bias()
         else:
             weight, bias = self.expanded_kernel(extra), self.flat_bias()
         parity = self.kernel.parity and extra is None
-        borders = self._borders
+        borders = _borders(self.kernel_size, self.padding, self.padding_mode)
         grid = tuple(n + 2 * p for n, p in zip(x.shape[2:], borders.outside, strict=True))
-        counts = self._tiles(x, grid, parity)
+        counts = self._tiles(x, grid, borders, parity)
         if counts is None:
             amounts = self.padding
             if any(mode != "zeros" for mode in self.padding_mode):
                 x, amounts = pad(x, amounts, self.padding_mode), (0,) * len(amounts)
             return conv_nd(x, weight, bias, self.stride, amounts)
         device = x.device.type
-        if torch.is_autocast_enabled(device):
+        autocast = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+        if autocast and x.dtype != torch.float64:
             x = x.to(torch.get_autocast_dtype(device))
         x = pad(x, borders.outside, self.padding_mode)
         shift, circular, grades = borders.shift, borders.circular, self.algebra.grade_sizes
@@ -368,12 +373,16 @@ class CliffordSteerableConv(nn.Module):
         geometry = make_geometry(grid, self.kernel_size, shift, circular, counts, grades, parity)
         return convolve(x, cached.matrices(geometry), bias, geometry)
 
-    def _tiles(self, x: Tensor, grid: tuple[int, ...], parity: bool) -> tuple[int, ...] | None:
+    def _tiles(
+        self, x: Tensor, grid: tuple[int, ...], borders: _Borders, parity: bool
+    ) -> tuple[int, ...] | None:
         """Number of tiles per axis for spectral convolution, or None for direct convolution."""
         if (
             self.backend == "direct"
+            or (self.backend == "auto" and max(self.kernel_size) == 1)
             or any(s != 1 for s in self.stride)
             or torch.compiler.is_exporting()
+            or torch._C._get_tracing_state() is not None
             or torch._C._are_functorch_transforms_active()
             or forward_ad._current_level >= 0
             or x.numel() == 0
@@ -384,8 +393,8 @@ class CliffordSteerableConv(nn.Module):
         return choose(
             tuple(len(range(size)) for size in grid),
             self.kernel_size,
-            self._borders.shift,
-            self._borders.circular,
+            borders.shift,
+            borders.circular,
             len(range(x.shape[0])),
             self.c_in * n,
             self.c_out * n,
@@ -440,8 +449,9 @@ def reuse_kernels(module: nn.Module) -> Iterator[None]:
     """Expand each kernel once for all forward and backward passes inside, e.g. micro-batches.
 
     Gradients of the kernels' parameters appear when the block ends; other gradients as usual. The
-    parameters must not change inside. Blocks that end with an exception leave no gradients of
-    kernels behind.
+    parameters must not change inside, and ``backward`` has to be called inside. Blocks that end
+    with an exception leave no gradients of kernels behind. Under DistributedDataParallel wrap all
+    passes but the last into ``no_sync``.
 
     Args:
         module: holds the convolutions.
@@ -458,16 +468,20 @@ def reuse_kernels(module: nn.Module) -> Iterator[None]:
     convolutions = [
         m for m in module.modules() if isinstance(m, CliffordSteerableConv) and m._shared is None
     ]
-    for conv in convolutions:
-        conv._shared = SharedKernel()
+    shared = []
+    finished = False
     try:
-        yield
         for conv in convolutions:
-            assert conv._shared is not None
-            conv._shared.backward()
+            if not getattr(conv.kernel, "extra_channels", 0):  # those change with each call
+                conv._shared = SharedKernel(conv.expanded_kernel())
+                shared.append(conv._shared)
+        yield
+        finished = True
     finally:
         for conv in convolutions:
             conv._shared = None
+        for kernel in shared:
+            kernel.close(backward=finished)
 
 
 def grid_points(kernel_size: Sequence[int], spacing: Sequence[float]) -> Tensor:

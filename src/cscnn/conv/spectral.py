@@ -22,10 +22,10 @@ only the field and the kernel are stored.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, lru_cache, wraps
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
@@ -33,6 +33,9 @@ from torch import Tensor
 from cscnn.conv.direct import conv_nd
 from cscnn.conv.padding import pad
 from cscnn.conv.tiling import Axis, cut
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 #: Bytes of one array of tiles, by device: what a processor's cache holds, or enough for a GPU.
 CHUNK_BYTES = {"cpu": 4 << 20}
@@ -106,8 +109,8 @@ def _matrix(
     With ``half_spectrum`` the values are real and only non-negative frequencies are computed;
     otherwise they are complex. Shape (frequencies · rows, [re/im ·] positions).
     """
-    f = torch.arange(tile // 2 + 1 if half_spectrum else tile)
-    p = torch.tensor(positions)
+    f = torch.arange(tile // 2 + 1 if half_spectrum else tile, device="cpu")
+    p = torch.tensor(positions, device="cpu")
     angle = torch.outer(f, p).remainder(tile).double() * (2 * math.pi / tile)
     cos, sin = angle.cos(), angle.sin()
     if half_spectrum:
@@ -115,11 +118,11 @@ def _matrix(
         twice = 2.0 - ((f == 0) | (2 * f == tile)).double()  # f stands for -f too
     else:
         full = torch.stack([torch.cat([cos, sin], 1), torch.cat([-sin, cos], 1)], 1)
-        twice = torch.ones(len(f), dtype=torch.float64)
-    forward = torch.einsum("rs,fsp->frp", torch.tensor(rows).double(), full)
+        twice = torch.ones_like(f, dtype=torch.float64)
+    forward = torch.einsum("rs,fsp->frp", torch.tensor(rows, device="cpu").double(), full)
     inverse = forward * (twice / tile)[:, None, None]
     return tuple(  # type: ignore[return-value]
-        m.flatten(0, 1).to(device, dtype).contiguous() for m in (forward, inverse)
+        m.flatten(0, 1).to(dtype).to(device).contiguous() for m in (forward, inverse)
     )
 
 
@@ -316,13 +319,16 @@ class _Tiles:
         """The field (batch, c·n, *grid) on the output grid from arrays filled by `keep`."""
         grid = [a.out for a in self.axes]
         d, channels = len(grid), arrays[0].shape[-1] // self.sizes[0]
-        field = arrays[0].new_empty(self.batch, channels, self.n, *grid, dtype=dtype)
+        wide = dtype if bias is None else arrays[0].dtype  # add before rounding
+        field = arrays[0].new_empty(self.batch, channels, self.n, *grid, dtype=wide)
         inside = (slice(None), *(slice(n) for n in grid))
         for slot in self.slots:
             source = arrays[slot.parity][inside].unflatten(-1, (channels, -1))[..., slot.slots]
             field[:, :, slot.blades].copy_(source.permute(0, 1 + d, 2 + d, *range(1, 1 + d)))
         field = field.flatten(1, 2)
-        return field if bias is None else field.add_(bias.to(dtype).reshape(-1, *(1,) * d))
+        if bias is not None:
+            field.add_(bias.to(field.dtype).reshape(-1, *(1,) * d))
+        return field.to(dtype)
 
 
 def _wrap(array: Tensor, axis: int, start: int, size: int) -> None:
@@ -410,11 +416,27 @@ def _like(x: Tensor) -> Tensor:
     return x.new_empty(0, dtype=dtype)
 
 
+def in_full_precision(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorator: no autocast inside, the transforms choose their precision themselves."""
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        device = next(a.device.type for a in args if isinstance(a, Tensor))
+        if not torch.amp.is_autocast_available(device):
+            return function(*args, **kwargs)
+        with torch.autocast(device, enabled=False):
+            return function(*args, **kwargs)
+
+    return run
+
+
+@in_full_precision
 def kernel_matrices(weight: Tensor, geometry: Geometry) -> Matrices:
     """Weights (c_out·n, c_in·n, *kernel) as matrices, for `convolve`."""
     return _KernelTransform(geometry, _like(weight))(weight)
 
 
+@in_full_precision
 def convolve(x: Tensor, matrices: Matrices, bias: Tensor | None, geometry: Geometry) -> Tensor:
     """Convolution of a field (batch, c_in·n, *grid) with a kernel given by its matrices."""
     engine = _Engine(geometry, x.shape[0], _like(x))
@@ -428,6 +450,7 @@ def convolve(x: Tensor, matrices: Matrices, bias: Tensor | None, geometry: Geome
     return tiles.gather(out, bias, x.dtype)
 
 
+@in_full_precision
 def gradients(
     g: Tensor, x: Tensor, weight: Tensor, geometry: Geometry, needs_x: bool, needs_weight: bool
 ) -> tuple[Tensor, Tensor]:
@@ -554,7 +577,7 @@ def _backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
         with torch.enable_grad():
             y = _reference(x, weight, *ctx.options[:2])
             wanted = [t for t, needed in ((x, needs_x), (weight, needs_weight)) if needed]
-            found = list(torch.autograd.grad(y, wanted, g, create_graph=True))
+            found = list(torch.autograd.grad(y, wanted, g, create_graph=True)) if wanted else []
         grad_x = found.pop(0) if needs_x else None
         grad_weight = found.pop(0) if needs_weight else None
     elif needs_x or needs_weight:

@@ -18,6 +18,9 @@ from cscnn.kernels.collapse import run_collapsed
 from cscnn.kernels.orbits import Invariants, Orbits, check_points, invariants
 from cscnn.nn import CGENN
 
+#: Kinds of basis kernels that it spans.
+KINDS = ("project", "wedge", "contract")
+
 
 def scalar_shell(eta: Tensor, sigma: Tensor) -> Tensor:
     """sgn(η) exp(-|η| / 2σ²), with sgn(0) = +1 (paper, Algorithm 3)."""
@@ -73,8 +76,7 @@ class ImplicitKernel(SteerableKernel):
         unit_variance: bool = False,
         collapse: bool = True,
     ):
-        kinds = ("project", "wedge", "contract")
-        super().__init__(algebra, c_in, c_out, SteerableBasis(algebra, kinds=kinds), group="O")
+        super().__init__(algebra, c_in, c_out, SteerableBasis(algebra, kinds=KINDS), group="O")
         self.extra_channels = extra_channels
         self.scale = scale
         self.register_buffer("gain", torch.ones(()))  # of a fixed head, for unit variance
@@ -92,17 +94,7 @@ class ImplicitKernel(SteerableKernel):
         else:
             self.register_buffer("head", head)
         self._head_table = _head_table(algebra.metric)
-        # (paths, elements): 1 at the path of the head weight that multiplies each basis kernel, and
-        # (2, elements): 1 at the part of k(v) = f0 + f1 v that it belongs to.
-        parts = [0 if kind == "project" else 1 for kind, _, _ in self.basis.elements]
-        triples = [
-            (part, out, k)
-            for part, (_, k, _), out in zip(
-                parts, self.basis.elements, self.basis.output_grades, strict=True
-            )
-        ]
-        self._of_path = tuple(tuple(float(t == p) for t in triples) for p in self.paths)
-        self._of_part = tuple(tuple(float(t == p) for t in parts) for p in (0, 1))
+        self._of_part, self._of_path = _selections(algebra.metric)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -185,3 +177,22 @@ def _head_table(metric: tuple[int, ...]) -> BilinearTable:
     ]
     sizes = (n, len(paths), n * n)
     return BilinearTable(terms, sizes, recipe=(_head_table, (metric,)), matrix=n)
+
+
+@cache
+def _selections(
+    metric: tuple[int, ...],
+) -> tuple[tuple[tuple[float, ...], ...], tuple[tuple[float, ...], ...]]:
+    """Which part of k(v) = f0 + f1 v and which path of the head multiply each basis kernel.
+
+    Matrices of zeros and ones, (2, elements) and (paths, elements).
+    """
+    basis = SteerableBasis(CliffordAlgebra(metric), kinds=KINDS)
+    parts = [0 if kind == "project" else 1 for kind, _, _ in basis.elements]
+    triples = [
+        (part, out, k)
+        for part, (_, k, _), out in zip(parts, basis.elements, basis.output_grades, strict=True)
+    ]
+    of_part = tuple(tuple(float(part == p) for part in parts) for p in (0, 1))
+    of_path = tuple(tuple(float(t == p) for t in triples) for p in admissible_paths(metric))
+    return of_part, of_path

@@ -1,0 +1,127 @@
+"""What all models share: multivector fields in, multivector fields out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from cscnn.conv.padding import pad
+from cscnn.models.tasks import Task
+
+
+class FieldModel(nn.Module):
+    """A map (batch, in_channels, *grid, blades) -> (batch, out_channels, *grid, blades).
+
+    Subclasses implement `compute`, which also gets the backgrounds as further channels.
+
+    Attributes:
+        task: what it was built for.
+        config: name and options, from which `cscnn.models.load` builds it again.
+    """
+
+    config: dict[str, Any]
+    background: Tensor
+
+    def __init__(self, task: Task):
+        super().__init__()
+        self.task = task
+        self.algebra = task.algebra
+        self.n_inputs = task.in_channels + len(task.backgrounds)
+        self.register_buffer(
+            "background", task.background(torch.empty(0, dtype=torch.float32)), persistent=False
+        )
+
+    def compute(self, x: Tensor) -> Tensor:
+        """The network itself: (batch, n_inputs, *grid, blades) -> (batch, out_channels, ...)."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor, background: Tensor | None = None) -> Tensor:
+        """Predict.
+
+        Args:
+            x: (batch, in_channels, *grid, blades).
+            background: (backgrounds, blades) or (batch, backgrounds, blades); by default those of
+                the task. Transform them with the field to test equivariance.
+        """
+        expected = f"(batch, {self.task.in_channels}, {'*, ' * self.task.dim}{2**self.task.dim})"
+        if x.dim() != self.task.dim + 3 or x.shape[1] != self.task.in_channels:
+            raise ValueError(
+                f"task {self.task.name} takes fields of shape {expected}, got {tuple(x.shape)}"
+            )
+        self.algebra.check(x)
+        if self.task.backgrounds:
+            known = self.background if background is None else background
+            count = len(self.task.backgrounds)
+            if tuple(known.shape[-2:]) != (count, self.algebra.n_blades) or known.dim() > 3:
+                raise ValueError(
+                    f"task {self.task.name} has {count} backgrounds, i.e. a tensor "
+                    f"({count}, {self.algebra.n_blades}), got {tuple(known.shape)}"
+                )
+            known = known.to(x).expand(x.shape[0], count, self.algebra.n_blades)
+            known = known.reshape(*known.shape[:2], *(1,) * self.task.dim, -1)
+            x = torch.cat([x, known.expand(*known.shape[:2], *x.shape[2:])], 1)
+        elif background is not None:
+            raise ValueError(f"task {self.task.name} has no backgrounds")
+        return self.compute(x)
+
+    def n_parameters(self) -> int:
+        """Number of trainable numbers; complex ones count once."""
+        return sum(p.numel() for p in self.parameters())
+
+
+class ComponentModel(FieldModel):
+    """A model of components: takes those that carry data out, and puts its results back.
+
+    Subclasses implement `compute_components`.
+    """
+
+    def __init__(self, task: Task):
+        super().__init__(task)
+        self.blades_in = sorted(
+            {*task.blades, *(i for b in task.backgrounds for i in self._blades(b.grade))}
+        )
+        self.blades_out = list(task.blades)
+        self.components_in = self.n_inputs * len(self.blades_in)
+        self.components_out = task.out_channels * len(self.blades_out)
+
+    def _blades(self, grade: int) -> range:
+        return range(self.algebra.n_blades)[self.algebra.grade_slice(grade)]
+
+    def compute_components(self, x: Tensor) -> Tensor:
+        """(batch, components_in, *grid) -> (batch, components_out, *grid)"""
+        raise NotImplementedError
+
+    def compute(self, x: Tensor) -> Tensor:
+        y = self.compute_components(x[..., self.blades_in].movedim(-1, 2).flatten(1, 2))
+        y = y.unflatten(1, (self.task.out_channels, -1)).movedim(2, -1)
+        full = y.new_zeros(*y.shape[:-1], self.algebra.n_blades)
+        full[..., self.blades_out] = y
+        return full
+
+
+class PaddedConv(nn.Module):
+    """A plain convolution that keeps the grid, in any padding mode, in 1 to 3 dimensions."""
+
+    def __init__(self, dim: int, c_in: int, c_out: int, kernel_size: int, modes: tuple[str, ...]):
+        super().__init__()
+        kinds: Any = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+        same = set(modes) == {"zeros"}
+        self.conv = kinds[dim - 1](c_in, c_out, kernel_size, padding=kernel_size // 2 * same)
+        self.amounts = (0 if same else kernel_size // 2,) * dim
+        self.modes = modes
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.conv(pad(x, self.amounts, self.modes))
+        assert isinstance(y, Tensor)
+        return y
+
+
+def at_most_3d(name: str, task: Task) -> None:
+    """Raise for a baseline on a four-dimensional grid."""
+    if task.dim > 3:
+        raise ValueError(
+            f"{name} is made of torch's convolutions or transforms of 1 to 3 dimensions; task "
+            f"{task.name} has {task.dim}"
+        )

@@ -1,0 +1,302 @@
+"""The Clifford-steerable ResNet of the paper, the O(n)-steerable ResNet, and a U-Net."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from cscnn.algebra import CliffordAlgebra
+from cscnn.algebra.blades import check_int
+from cscnn.conv import CliffordSteerableConv
+from cscnn.kernels import CompleteKernel, ImplicitKernel
+from cscnn.models.base import FieldModel
+from cscnn.models.tasks import Task
+from cscnn.nn import MVGELU, MVLayerNorm, MVLinear
+from cscnn.nn.functional import smooth_norm
+
+
+class ProductGate(nn.Module):
+    """gate(x) + weighted geometric product of x with a bounded channel mix of itself.
+
+    The product brings the bilinear interactions of advection and forces. Its weights, one for each
+    channel and grade, start at zero: a gate that learns.
+    """
+
+    def __init__(self, algebra: CliffordAlgebra, channels: int):
+        super().__init__()
+        self.algebra = algebra
+        self.gate = MVGELU(algebra)
+        self.mix = MVLinear(algebra, channels, channels, bias=False)
+        self.weight = nn.Parameter(torch.zeros(channels, algebra.n_grades))
+
+    def forward(self, x: Tensor) -> Tensor:
+        mixed = self.mix(x)
+        size = smooth_norm(self.algebra.norm_squared(mixed).abs()).unsqueeze(-1)
+        product = self.algebra.geometric_product(x, mixed / (1 + size))
+        weight = self.weight[:, list(self.algebra.grades)]
+        weight = weight.reshape(len(weight), *(1,) * (x.dim() - 3), -1)
+        return self.gate(x) + weight * product
+
+
+class CSBlock(nn.Module):
+    """Residual block: conv, norm, activation, conv, norm, shortcut, activation."""
+
+    def __init__(self, convs: tuple[nn.Module, nn.Module], norm: bool, acts: list[nn.Module]):
+        super().__init__()
+        self.convs = nn.ModuleList(convs)
+        algebra = convs[0].algebra
+        assert isinstance(algebra, CliffordAlgebra)
+        self.norms = nn.ModuleList(
+            MVLayerNorm(algebra) if norm else nn.Identity() for _ in range(2)
+        )
+        self.acts = nn.ModuleList(acts)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.acts[0](self.norms[0](self.convs[0](x)))
+        y = self.norms[1](self.convs[1](y))
+        result = self.acts[1](x + y)
+        assert isinstance(result, Tensor)
+        return result
+
+
+class CSNetwork(FieldModel):
+    """What Clifford-steerable networks share: how their convolutions and activations are made."""
+
+    def __init__(
+        self,
+        task: Task,
+        *,
+        kernel_size: int = 7,
+        kernel: str = "implicit",
+        kernel_options: Mapping[str, Any] | None = None,
+        activation: str = "gate",
+        padding_mode: str | tuple[str, ...] | None = None,
+        norm: bool = True,
+        checkpointing: bool = False,
+        backend: str = "auto",
+    ):
+        super().__init__(task)
+        if activation not in ("gate", "product"):
+            raise ValueError(f"activation must be 'gate' or 'product', got {activation!r}")
+        if isinstance(padding_mode, list):
+            padding_mode = tuple(padding_mode)
+        self.kernel_size = kernel_size
+        self.activation = activation
+        self.norm = norm
+        self.checkpointing = checkpointing
+        self._options: dict[str, Any] = {
+            "kernel": kernel,
+            "kernel_options": self._kernel_options(kernel, kernel_options),
+            "padding_mode": padding_mode or task.padding_mode,
+            "spacing": task.grid_spacing,
+            "backend": backend,
+        }
+
+    @staticmethod
+    def _kernel_options(kernel: str, options: Mapping[str, Any] | None) -> dict[str, Any]:
+        default = {"unit_variance": True} if kernel == "implicit" else {}
+        return {**default, **(options or {})}
+
+    def conv(self, c_in: int, c_out: int, kernel_size: int) -> CliffordSteerableConv:
+        """A convolution with the options of this network."""
+        return CliffordSteerableConv(self.algebra, c_in, c_out, kernel_size, **self._options)
+
+    def act(self, channels: int) -> nn.Module:
+        """An activation."""
+        if self.activation == "gate":
+            return MVGELU(self.algebra)
+        return ProductGate(self.algebra, channels)
+
+    def block(self, width: int, inner: int) -> CSBlock:
+        """A residual block."""
+        convs = (
+            self.conv(width, inner, self.kernel_size),
+            self.conv(inner, width, self.kernel_size),
+        )
+        return CSBlock(convs, self.norm, [self.act(inner), self.act(width)])
+
+    def run(self, block: nn.Module, x: Tensor) -> Tensor:
+        """Apply a block, recomputing it in the backward pass if checkpointing is on."""
+        if self.checkpointing and torch.is_grad_enabled():
+            y = checkpoint(block, x, use_reentrant=False)
+        else:
+            y = block(x)
+        assert isinstance(y, Tensor)
+        return y
+
+    def embed(self, width: int) -> nn.Sequential:
+        """Two 1-point convolutions into ``width`` channels."""
+        return nn.Sequential(
+            self.conv(self.n_inputs, width, 1), self.act(width),
+            self.conv(width, width, 1), self.act(width),
+        )  # fmt: skip
+
+    def project(self, width: int) -> nn.Sequential:
+        """Two 1-point convolutions into the output channels."""
+        return nn.Sequential(
+            self.conv(width, width, 1),
+            self.act(width),
+            self.conv(width, self.task.out_channels, 1),
+        )
+
+    @torch.no_grad()
+    def calibrate(self, last: CliffordSteerableConv, size: int = 8) -> None:
+        """Scale the last convolution so that unit noise in gives unit noise out."""
+        if last.kernel.__class__ not in (ImplicitKernel, CompleteKernel):
+            return
+        if isinstance(last.kernel, ImplicitKernel) and not self._options["kernel_options"].get(
+            "unit_variance"
+        ):
+            return  # published initialisation
+        generator = torch.Generator().manual_seed(0)
+        shape = (2, self.task.in_channels, *(size,) * self.task.dim, self.algebra.n_blades)
+        noise = torch.randn(shape, generator=generator)
+        full = torch.zeros_like(noise)
+        full[..., list(self.task.blades)] = noise[..., list(self.task.blades)]
+        y = self(full)[..., list(self.task.blades)]
+        spread = y.std()
+        if spread > 0 and spread.isfinite():
+            last.kernel.scale_output_(torch.full((self.algebra.n_grades,), 1 / float(spread)))
+
+
+class CSResNet(CSNetwork):
+    """The paper's network: two 1-point embeddings, residual blocks, two 1-point output layers.
+
+    Args:
+        task: what to predict.
+        width: channels.
+        inner: channels between the two convolutions of a block; by default ``width``.
+        blocks: number of residual blocks.
+        kernel_size: taps per axis of the blocks' convolutions.
+        kernel: ``"implicit"`` (the paper's) or ``"complete"``.
+        kernel_options: options of the kernel; implicit kernels start with unit variance here,
+            ``{"unit_variance": False}`` gives the published initialisation.
+        activation: ``"gate"`` (the paper's) or ``"product"``, see `ProductGate`.
+        padding_mode: by default what the task's boundary asks for.
+        norm: normalise after each convolution of a block.
+        checkpointing: recompute blocks in the backward pass, for less memory.
+        backend: see `CliffordSteerableConv`.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        width: int = 16,
+        inner: int | None = None,
+        blocks: int = 8,
+        **options: Any,
+    ):
+        super().__init__(task, **options)
+        check_int("width", width, low=1)
+        check_int("blocks", blocks, low=1)
+        self.embedding = self.embed(width)
+        self.blocks = nn.ModuleList(self.block(width, inner or width) for _ in range(blocks))
+        self.output = self.project(width)
+        last = self.output[-1]
+        assert isinstance(last, CliffordSteerableConv)
+        self.calibrate(last)
+
+    def compute(self, x: Tensor) -> Tensor:
+        x = self.embedding(x)
+        for block in self.blocks:
+            x = self.run(block, x)
+        y = self.output(x)
+        assert isinstance(y, Tensor)
+        return y
+
+
+class SteerableResNet(CSResNet):
+    """The O(n)-steerable ResNet: all steerable kernels, with radial profiles on Gaussian rings.
+
+    Steerable kernels between multivectors are known in closed form, so this needs no solver and
+    runs in three dimensions as in two. Euclidean tasks only: rings are compact, hyperbolas are not.
+    """
+
+    def __init__(self, task: Task, width: int = 16, **options: Any):
+        if len(set(task.metric)) > 1:
+            raise ValueError(
+                "steerable_resnet is for O(n), the symmetry of a Euclidean space; task "
+                f"{task.name} has metric {task.metric}: use cs_resnet"
+            )
+        if "kernel" in options:
+            raise TypeError("steerable_resnet has one kind of kernel: use cs_resnet to choose")
+        kernel_options = {"radial": "rings", **(options.pop("kernel_options", None) or {})}
+        super().__init__(task, width, kernel="complete", kernel_options=kernel_options, **options)
+
+
+class CSUNet(CSNetwork):
+    """An equivariant U-Net for large grids.
+
+    Grids are halved by averaging cells of two points per axis and doubled by repeating them. Both
+    treat the points of a cell alike, so they commute with all symmetries of an even grid, which
+    striding (it keeps one point of each cell) does not.
+
+    Args:
+        task: what to predict.
+        width: channels on the finest grid; doubled on each coarser one.
+        inner: channels between the two convolutions of the finest blocks; by default ``width``.
+        levels: how often the grid is halved; its sizes must be divisible by 2^levels.
+        options: as for `CSResNet`.
+    """
+
+    def __init__(
+        self, task: Task, width: int = 8, inner: int | None = None, levels: int = 2, **options: Any
+    ):
+        super().__init__(task, **options)
+        check_int("width", width, low=1)
+        self.levels = check_int("levels", levels, low=1)
+        inner = inner or width
+        widths = [width * 2**i for i in range(levels + 1)]
+        inners = [inner * 2**i for i in range(levels + 1)]
+        self.embedding = self.embed(width)
+        self.down = nn.ModuleList(map(self.block, widths[:-1], inners[:-1]))
+        self.widen = nn.ModuleList(self.conv(a, b, 1) for a, b in pairwise(widths))
+        self.bottom = self.block(widths[-1], inners[-1])
+        self.narrow = nn.ModuleList(self.conv(b, a, 1) for a, b in pairwise(widths))
+        self.merge = nn.ModuleList(self.conv(2 * w, w, 1) for w in widths[:-1])
+        self.up = nn.ModuleList(map(self.block, widths[:-1], inners[:-1]))
+        self.output = self.project(width)
+        last = self.output[-1]
+        assert isinstance(last, CliffordSteerableConv)
+        self.calibrate(last, size=2 ** (levels + 1))
+
+    def compute(self, x: Tensor) -> Tensor:
+        grid = tuple(x.shape[2:-1])
+        if any(n % 2**self.levels for n in grid):
+            raise ValueError(
+                f"this U-Net halves the grid {self.levels} times: sizes must be divisible by "
+                f"{2**self.levels}, got {grid}"
+            )
+        x = self.embedding(x)
+        skips = []
+        for block, widen in zip(self.down, self.widen, strict=True):
+            x = self.run(block, x)
+            skips.append(x)
+            x = widen(halve(x))
+        x = self.run(self.bottom, x)
+        levels = list(zip(self.narrow, self.merge, self.up, skips, strict=True))
+        for narrow, merge, block, skip in reversed(levels):
+            x = merge(torch.cat([skip, double(narrow(x))], 1))
+            x = self.run(block, x)
+        y = self.output(x)
+        assert isinstance(y, Tensor)
+        return y
+
+
+def halve(x: Tensor) -> Tensor:
+    """Mean over cells of two points per axis of (batch, channels, *grid, blades)."""
+    for axis in range(2, x.dim() - 1):
+        x = x.unflatten(axis, (-1, 2)).mean(axis + 1)
+    return x
+
+
+def double(x: Tensor) -> Tensor:
+    """Each point twice along every axis of the grid: the adjoint of `halve`, up to a factor."""
+    for axis in range(2, x.dim() - 1):
+        x = x.repeat_interleave(2, axis)
+    return x
