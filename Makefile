@@ -39,7 +39,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.core
+bench: $(VENV)/.dev
 	$(BIN)/cscnn bench --json bench.json --markdown docs/benchmarks.md
 
 figures: $(VENV)/.dev

@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
 
     info = commands.add_parser(
         "info",
-        help="describe the Clifford algebra of a metric",
+        help="describe the Clifford algebra of a metric, or the models",
         description="Lists the blades of Cl(p, q) by grade, i.e. by the number of axes they span, "
         "and their squares.",
         epilog="example: cscnn info --metric=+-- (spacetime with time first and two space axes)",
@@ -75,6 +75,19 @@ def _parser() -> argparse.ArgumentParser:
         "--metric",
         default="+++",
         help="one sign per axis, attached with = (default: --metric=%(default)s)",
+    )
+    info.add_argument(
+        "subject",
+        nargs="?",
+        choices=("algebra", "models"),
+        default="algebra",
+        help="models: parameters, operations, memory and step time of every model on every task",
+    )
+    info.add_argument(
+        "--params", type=int, default=100_000, help="for models: their size (default: %(default)s)"
+    )
+    info.add_argument(
+        "--task", nargs="+", default=[], metavar="NAME", help="for models: some tasks"
     )
     info.set_defaults(run=_info)
     return parser
@@ -131,7 +144,35 @@ def _tune(device: str) -> int:
     return 0
 
 
+def _info_models(params: int, tasks: list[str]) -> int:
+    from cscnn.bench import machine
+    from cscnn.bench.report import progress
+    from cscnn.models.tasks import get_task
+    from cscnn.models.zoo import GRIDS, measure
+
+    for name in tasks:
+        get_task(name)
+    print(f"Machine: {', '.join(f'{k} {v}' for k, v in machine().items())}. Batch 1.\n")
+    print("| task | grid | model | parameters | multiply-adds | peak memory | training step |")
+    print("|---|---|---|---:|---:|---:|---:|")
+    for cost in measure(params, tuple(tasks)):
+        grid = "×".join(map(str, GRIDS[get_task(cost.task).dim]))
+        row = f"| {cost.task} | {grid} | {cost.name} |"
+        if cost.why_not:
+            row += f" – | | | {cost.why_not} |"
+        else:
+            row += (
+                f" {cost.parameters:,} | {cost.multiply_adds / 1e6:,.0f} M "
+                f"| {cost.peak_bytes / 1e6:,.0f} MB | {cost.seconds * 1e3:,.0f} ms |"
+            )
+        print(row, flush=True)
+        progress(f"{cost.task}: {cost.name}")
+    return 0
+
+
 def _info(args: argparse.Namespace) -> int:
+    if args.subject == "models":
+        return _info_models(args.params, args.task)
     if not set(args.metric) <= {"+", "-"}:
         raise ValueError(
             f"--metric takes + and - signs only, e.g. --metric=+--, got {args.metric!r}"

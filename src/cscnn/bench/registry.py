@@ -74,7 +74,7 @@ def benchmark(name: str, title: str) -> Callable[[Callable[[], Iterator[Case]]],
 def names() -> tuple[str, ...]:
     """All registered benchmarks, in the order of registration."""
     # Importing them registers their cases.
-    from cscnn.bench import algebra_cases, conv_cases, kernel_cases  # noqa: F401
+    from cscnn.bench import algebra_cases, conv_cases, kernel_cases, model_cases  # noqa: F401
 
     return tuple(_registry)
 

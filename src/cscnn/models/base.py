@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -65,6 +65,16 @@ class FieldModel(nn.Module):
         elif background is not None:
             raise ValueError(f"task {self.task.name} has no backgrounds")
         return self.compute(x)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> FieldModel:
+        """Casts complex parameters to the complex number of the wanted precision."""
+
+        def both(tensor: Tensor) -> Tensor:
+            if not tensor.is_complex():
+                return cast(Tensor, fn(tensor))
+            return torch.view_as_complex(fn(torch.view_as_real(tensor)))
+
+        return super()._apply(both, recurse)
 
     def n_parameters(self) -> int:
         """Number of trainable numbers; complex ones count once."""

@@ -221,7 +221,7 @@ class GroupSpectralConv(nn.Module):
         side = 2 * modes + 1
         scale = (c_in * 8) ** -0.5
         weight = torch.randn(c_out, c_in, 8, side, side, 2) * scale / 2
-        self.weight = nn.Parameter(torch.view_as_complex(weight))
+        self.weight = nn.Parameter(weight)  # real and imaginary part last
         self.local = nn.Parameter(torch.randn(c_out, c_in, 8) * scale)
         self.bias = nn.Parameter(torch.zeros(c_out))
 
@@ -230,8 +230,9 @@ class GroupSpectralConv(nn.Module):
         modes = [min(self.modes, (n - 1) // 2) for n in grid]
         rows, columns = (torch.arange(-m, m + 1, device=x.device) for m in modes)
         inside = [slice(self.modes - m, self.modes + m + 1) for m in modes]
+        weight = torch.view_as_complex(self.weight)
         weights = torch.stack(
-            [turn(self.weight[:, :, relative(h)], h)[..., inside[0], inside[1]] for h in range(8)],
+            [turn(weight[:, :, relative(h)], h)[..., inside[0], inside[1]] for h in range(8)],
             1,
         )  # (c_out, 8, c_in, 8, k, k)
         weights = weights.flatten(0, 1).flatten(1, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
@@ -43,6 +44,19 @@ class ProductGate(nn.Module):
         return self.gate(x) + weight * product
 
 
+class PlainFieldConv(nn.Module):
+    """An exported convolution between fields."""
+
+    def __init__(self, conv: CliffordSteerableConv):
+        super().__init__()
+        self.algebra = conv.algebra
+        self.conv = conv.export()
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.conv(x.movedim(-1, 2).flatten(1, 2))
+        return y.unflatten(1, (-1, self.algebra.n_blades)).movedim(2, -1)
+
+
 class CSBlock(nn.Module):
     """Residual block: conv, norm, activation, conv, norm, shortcut, activation."""
 
@@ -52,7 +66,8 @@ class CSBlock(nn.Module):
         algebra = convs[0].algebra
         assert isinstance(algebra, CliffordAlgebra)
         self.norms = nn.ModuleList(
-            MVLayerNorm(algebra) if norm else nn.Identity() for _ in range(2)
+            MVLayerNorm(algebra, absolute=len(set(algebra.metric)) > 1) if norm else nn.Identity()
+            for _ in range(2)
         )
         self.acts = nn.ModuleList(acts)
 
@@ -66,6 +81,8 @@ class CSBlock(nn.Module):
 
 class CSNetwork(FieldModel):
     """What Clifford-steerable networks share: how their convolutions and activations are made."""
+
+    calibrated = True  #: whether new networks are calibrated; only their counting does without
 
     def __init__(
         self,
@@ -129,6 +146,15 @@ class CSNetwork(FieldModel):
         assert isinstance(y, Tensor)
         return y
 
+    def export(self) -> nn.Module:
+        """The same map with plain convolutions, for deployment without this library's kernels."""
+        model = copy.deepcopy(self).eval()
+        for parent in list(model.modules()):
+            for name, child in parent.named_children():
+                if isinstance(child, CliffordSteerableConv):
+                    setattr(parent, name, PlainFieldConv(child))
+        return model
+
     def embed(self, width: int) -> nn.Sequential:
         """Two 1-point convolutions into ``width`` channels."""
         return nn.Sequential(
@@ -145,15 +171,21 @@ class CSNetwork(FieldModel):
         )
 
     @torch.no_grad()
-    def calibrate(self, last: CliffordSteerableConv, size: int = 8) -> None:
-        """Scale the last convolution so that unit noise in gives unit noise out."""
-        if last.kernel.__class__ not in (ImplicitKernel, CompleteKernel):
+    def calibrate(self, last: CliffordSteerableConv, size: int = 2) -> None:
+        """Scale the last convolution so that unit noise in gives unit noise out.
+
+        Args:
+            last: the convolution.
+            size: the size of the grid is a multiple of this.
+        """
+        if not self.calibrated or type(last.kernel) not in (ImplicitKernel, CompleteKernel):
             return
         if isinstance(last.kernel, ImplicitKernel) and not self._options["kernel_options"].get(
             "unit_variance"
         ):
             return  # published initialisation
         generator = torch.Generator().manual_seed(0)
+        size *= max(1, {1: 64, 2: 32, 3: 12, 4: 6}[self.task.dim] // size)
         shape = (2, self.task.in_channels, *(size,) * self.task.dim, self.algebra.n_blades)
         noise = torch.randn(shape, generator=generator)
         full = torch.zeros_like(noise)
@@ -178,7 +210,7 @@ class CSResNet(CSNetwork):
             ``{"unit_variance": False}`` gives the published initialisation.
         activation: ``"gate"`` (the paper's) or ``"product"``, see `ProductGate`.
         padding_mode: by default what the task's boundary asks for.
-        norm: normalise after each convolution of a block.
+        norm: normalise after each convolution of a block; in spacetime by absolute squares.
         checkpointing: recompute blocks in the backward pass, for less memory.
         backend: see `CliffordSteerableConv`.
     """
@@ -263,7 +295,7 @@ class CSUNet(CSNetwork):
         self.output = self.project(width)
         last = self.output[-1]
         assert isinstance(last, CliffordSteerableConv)
-        self.calibrate(last, size=2 ** (levels + 1))
+        self.calibrate(last, size=2**levels)
 
     def compute(self, x: Tensor) -> Tensor:
         grid = tuple(x.shape[2:-1])

@@ -31,18 +31,27 @@ class Entry:
         kind: its class.
         second: what beside ``width`` may be changed to meet a budget of parameters: ``"inner"``
             (the parameter count is quadratic in both), or an option with the values to try.
+        fallbacks: further options to try, in this order, if that is not enough.
+        step: widths are multiples of this.
     """
 
     kind: type[FieldModel]
     second: str
     values: tuple[int, ...] = ()
+    fallbacks: tuple[dict[str, Any], ...] = ()
+    step: int = 1
 
 
 _entries: dict[str, Entry] = {}
 
 
 def register(
-    name: str, *, second: str = "", values: tuple[int, ...] = ()
+    name: str,
+    *,
+    second: str = "",
+    values: tuple[int, ...] = (),
+    fallbacks: tuple[dict[str, Any], ...] = (),
+    step: int = 1,
 ) -> Callable[[type[FieldModel]], type[FieldModel]]:
     """Decorator that makes a `FieldModel` known by a name.
 
@@ -59,7 +68,7 @@ def register(
     def add(kind: type[FieldModel]) -> type[FieldModel]:
         if name in _entries and _entries[name].kind.__qualname__ != kind.__qualname__:
             raise ValueError(f"there is a model named {name!r} already: {_entries[name].kind}")
-        _entries[name] = Entry(kind, second, values)
+        _entries[name] = Entry(kind, second, values, fallbacks, step)
         return kind
 
     return add
@@ -68,18 +77,22 @@ def register(
 def _register_own() -> None:
     from cscnn.models import baselines, cs_resnet
 
-    modes = tuple(range(2, 25))
-    for name, kind, second, values in (
-        ("cs_resnet", cs_resnet.CSResNet, "inner", ()),
-        ("cs_unet", cs_resnet.CSUNet, "inner", ()),
-        ("steerable_resnet", cs_resnet.SteerableResNet, "inner", ()),
-        ("resnet", baselines.ResNet, "inner", ()),
-        ("clifford_resnet", baselines.CliffordResNet, "inner", ()),
-        ("fno", baselines.FNO, "modes", modes),
-        ("gfno", baselines.GFNO, "modes", modes),
-    ):
-        if name not in _entries:
-            register(name, second=second, values=values)(kind)
+    # A small budget asks for small kernel networks, or for another number of blocks.
+    hidden = tuple({"kernel_options": {"hidden_dim": h}} for h in (8, 6, 4, 3, 2, 1))
+    blocks = tuple({"blocks": b} for b in (9, 7, 10, 6, 11, 5, 12, 4))
+    modes = tuple(sorted(range(2, 25), key=lambda m: abs(m - 12)))
+    small_modes = tuple(sorted(range(2, 17), key=lambda m: abs(m - 8)))
+    own = {
+        "cs_resnet": Entry(cs_resnet.CSResNet, "inner", fallbacks=hidden),
+        "cs_unet": Entry(cs_resnet.CSUNet, "inner", fallbacks=hidden),
+        "steerable_resnet": Entry(cs_resnet.SteerableResNet, "inner"),
+        "resnet": Entry(baselines.ResNet, "inner", fallbacks=blocks),
+        "clifford_resnet": Entry(baselines.CliffordResNet, "inner", fallbacks=blocks),
+        "fno": Entry(baselines.FNO, "modes", modes, step=2),  # it has layers of half the width
+        "gfno": Entry(baselines.GFNO, "modes", small_modes),
+    }
+    for name, entry in own.items():
+        _entries.setdefault(name, entry)
 
 
 def names() -> tuple[str, ...]:
@@ -157,7 +170,7 @@ def _option_names(kind: type[FieldModel]) -> set[str]:
 # --- a budget of parameters -----------------------------------------------------------------------
 
 
-def match(name: str, task: str | Task, params: int, **options: Any) -> dict[str, int]:
+def match(name: str, task: str | Task, params: int, **options: Any) -> dict[str, Any]:
     """Options with which a model has about ``params`` parameters.
 
     Counts are polynomials of the width: they are found from a few small models, not by building
@@ -166,18 +179,27 @@ def match(name: str, task: str | Task, params: int, **options: Any) -> dict[str,
     entry, task = _entry(name), get_task(task)
     if params < 1:
         raise ValueError(f"params must be positive, got {params}")
-    frozen = json.dumps(options, sort_keys=True)
-    sizes = list(_sizes(name, entry, task, params, frozen))
-    closest = min(abs(count - params) for _, count in sizes)
-    # Among those that are close enough, the most regular one comes first.
-    tolerance = max(closest, 0.01 * params)
-    chosen, count = next((o, c) for o, c in sizes if abs(c - params) <= tolerance)
-    if abs(count - params) > BUDGET_TOLERANCE * params:
+    best: tuple[dict[str, Any], int] | None = None
+    for extra in ({}, *entry.fallbacks):
+        if any(key in options for key in extra):
+            continue
+        frozen = json.dumps({**options, **extra}, sort_keys=True)
+        sizes = list(_sizes(name, entry, task, params, frozen))
+        closest = min(abs(count - params) for _, count in sizes)
+        # Among those that are close enough, the most regular one comes first.
+        tolerance = max(closest, 0.02 * params)
+        chosen, count = next((o, c) for o, c in sizes if abs(c - params) <= tolerance)
+        if best is None or abs(count - params) < abs(best[1] - params):
+            best = ({**extra, **chosen}, count)
+        if closest <= BUDGET_TOLERANCE * params:
+            break
+    assert best is not None
+    if abs(best[1] - params) > BUDGET_TOLERANCE * params:
         raise ValueError(
             f"{name} cannot have {params} parameters for task {task.name}: the closest it comes "
-            f"to is {count}, with {chosen}"
+            f"to is {best[1]}, with {best[0]}"
         )
-    return chosen
+    return best[0]
 
 
 def _sizes(
@@ -193,36 +215,41 @@ def _sizes(
             torch.tensor(rows, dtype=torch.float64), torch.tensor(counts, dtype=torch.float64)
         )
 
-        def count(w: int, i: int) -> int:
+        def polynomial(w: int, i: int) -> int:
             terms = torch.tensor([1, w, i, w * i, w * w, i * i], dtype=torch.float64)
             return round(float(fit @ terms))
 
         top = 1
-        while count(top, max(1, top // 2)) < 2 * params:
+        while polynomial(top, max(1, top // 2)) < 2 * params:
             top += 1
         pairs = [(w, i) for w in range(1, top + 1) for i in range((w + 1) // 2, 2 * w + 1)]
         pairs.sort(key=lambda p: (abs(p[1] / p[0] - 1), p))
         for w, i in pairs:
-            yield {"width": w, "inner": i}, count(w, i)
+            yield {"width": w, "inner": i}, polynomial(w, i)
         return
     given_second = entry.second in given or not entry.values
     for extra in [{}] if given_second else [{entry.second: value} for value in entry.values]:
-        a, b, c = (_count(name, task, options, width=w, **extra) for w in (1, 2, 3))
+        a, b, c = (_count(name, task, options, width=w * entry.step, **extra) for w in (1, 2, 3))
         curve = (a - 2 * b + c) / 2
         slope = b - a - 3 * curve
         start = a - slope - curve
-        width = 1
-        while start + slope * width + curve * width**2 < 2 * params:
-            yield {"width": width, **extra}, round(start + slope * width + curve * width**2)
-            width += 1
+        steps = 1
+        while start + slope * steps + curve * steps**2 < 2 * params:
+            count = round(start + slope * steps + curve * steps**2)
+            yield {"width": steps * entry.step, **extra}, count
+            steps += 1
 
 
 @cache
 def _count(name: str, task: Task, options: str, **sizes: int) -> int:
+    from cscnn.models.cs_resnet import CSNetwork
+
     state = torch.get_rng_state()
+    CSNetwork.calibrated = False
     try:
         return _entry(name).kind(task, **{**json.loads(options), **sizes}).n_parameters()
     finally:
+        CSNetwork.calibrated = True
         torch.set_rng_state(state)
 
 
@@ -234,7 +261,9 @@ def save(model: FieldModel, path: str | Path) -> None:
     from safetensors.torch import save_file
 
     path = Path(path)
-    tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
+    # neuralop adds its own description, which is not a tensor, to the state.
+    state = {name: t for name, t in model.state_dict().items() if isinstance(t, torch.Tensor)}
+    tensors = {name: t.detach().cpu().contiguous() for name, t in state.items()}
     temporary = path.with_name(path.name + ".tmp")
     save_file(tensors, temporary, metadata={"cscnn_model": json.dumps(model.config)})
     temporary.replace(path)
@@ -259,5 +288,5 @@ def load(path: str | Path) -> FieldModel:
     model = build(config["name"], Task.from_dict(config["task"]), **config["options"])
     dtype = next((t.dtype for t in tensors.values() if t.is_floating_point()), torch.float32)
     model.to(dtype)
-    model.load_state_dict(tensors)
+    model.load_state_dict(tensors, assign=True)
     return model

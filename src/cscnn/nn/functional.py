@@ -133,9 +133,17 @@ def grade_norm(x: Tensor, factor: Tensor, algebra: CliffordAlgebra) -> Tensor:
     return y.to(dtype)
 
 
-def layer_norm(x: Tensor, algebra: CliffordAlgebra) -> Tensor:
-    """x / (m + 1e-6), m the mean of |x| over the channels at each point."""
-    mean = smooth_norm(algebra.norm_squared(widened(x))).mean(1, keepdim=True)
+def layer_norm(x: Tensor, algebra: CliffordAlgebra, absolute: bool = False) -> Tensor:
+    """x / (m + 1e-6), m the mean of |x| over the channels at each point.
+
+    With ``absolute``, |x|² is the sum over grades of the absolute values of their squares, so that
+    time-like and space-like parts do not cancel.
+    """
+    if absolute:
+        square = algebra.norm_squared_by_grade(widened(x)).abs().sum(-1)
+    else:
+        square = algebra.norm_squared(widened(x))
+    mean = smooth_norm(square).mean(1, keepdim=True)
     return (x / (mean + 1e-6).unsqueeze(-1)).to(x.dtype)
 
 

@@ -47,17 +47,23 @@ class MVLayerNorm(nn.Module):
 
     Commutes with ρ(g): norms are invariant.
 
+    Args:
+        algebra: the Clifford algebra.
+        absolute: measure each grade by the absolute value of its square. In spacetime squares can
+            be negative, and without this a large multivector can count as a small one.
+
     Shape:
         (batch, channels, *space, blades), unchanged.
     """
 
-    def __init__(self, algebra: CliffordAlgebra):
+    def __init__(self, algebra: CliffordAlgebra, absolute: bool = False):
         super().__init__()
         self.algebra = check_algebra(algebra)
+        self.absolute = absolute
 
     def forward(self, x: Tensor) -> Tensor:
         check_field(x, self.algebra)
-        return layer_norm(x, self.algebra)
+        return layer_norm(x, self.algebra, self.absolute)
 
     def extra_repr(self) -> str:
         return f"{self.algebra}"
