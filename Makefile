@@ -8,12 +8,13 @@ BIN := $(VENV)/bin
 endif
 WORKERS ?= auto
 
-.PHONY: help demo test lint bench figures clean
+.PHONY: help demo test lint bench models figures clean
 help:
 	@echo "make demo   set up and run the tour (seconds after installation)"
 	@echo "make test   all tests"
 	@echo "make lint   formatting, lint, types"
 	@echo "make bench  speed, memory and rounding error beside the alternatives; writes docs/benchmarks.md"
+	@echo "make models  what each model costs on each task; writes docs/models.md"
 	@echo "make figures  the pictures of the README, into docs/figures"
 	@echo "make clean  remove .venv and caches"
 
@@ -41,6 +42,9 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/cscnn bench --json bench.json --markdown docs/benchmarks.md
+
+models: $(VENV)/.dev
+	$(BIN)/cscnn info models > docs/models.md.tmp && mv docs/models.md.tmp docs/models.md
 
 figures: $(VENV)/.dev
 	$(BIN)/python examples/kernel_figures.py docs/figures

@@ -152,7 +152,13 @@ def _info_models(params: int, tasks: list[str]) -> int:
 
     for name in tasks:
         get_task(name)
-    print(f"Machine: {', '.join(f'{k} {v}' for k, v in machine().items())}. Batch 1.\n")
+    print(
+        "# What the models cost\n\n"
+        f"All with about {params:,} parameters, written by `cscnn info models`. Multiply-adds are "
+        "those of a forward pass with direct convolutions; peak memory and time are those of a "
+        "training step (forward and backward).\n\n"
+        f"Machine: {', '.join(f'{k} {v}' for k, v in machine().items())}. Batch 1.\n"
+    )
     print("| task | grid | model | parameters | multiply-adds | peak memory | training step |")
     print("|---|---|---|---:|---:|---:|---:|")
     for cost in measure(params, tuple(tasks)):
