@@ -33,3 +33,9 @@ def generator() -> torch.Generator:
 @pytest.fixture(autouse=True)
 def _seed() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def fresh_compiler() -> None:
+    """Forget what was compiled before: one function compiled for many modules hits a limit."""
+    torch.compiler.reset()

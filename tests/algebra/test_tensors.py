@@ -100,6 +100,7 @@ class Everything(torch.nn.Module):
         return everything(self.algebra, x, y, g)
 
 
+@pytest.mark.usefixtures("fresh_compiler")
 def test_compile_fullgraph(generator):
     module = Everything((1, -1, -1))
     g = module.algebra.random_orthogonal(generator=generator)
@@ -111,6 +112,7 @@ def test_compile_fullgraph(generator):
     assert all(torch.allclose(a, b, atol=1e-3) for a, b in zip(*grads, strict=True))
 
 
+@pytest.mark.usefixtures("fresh_compiler")
 def test_inductor(generator):
     algebra = CliffordAlgebra((1, -1))
     x, y = (torch.randn(6, 4, generator=generator, requires_grad=True) for _ in range(2))

@@ -125,6 +125,7 @@ def test_export_to_onnx(tmp_path):
     assert relative_error(torch.from_numpy(y), plain(x)) < 1e-5
 
 
+@pytest.mark.usefixtures("fresh_compiler")
 def test_compile_and_export(conv):
     x = torch.randn(FIELD)
     compiled = torch.compile(conv, fullgraph=True, backend="aot_eager")

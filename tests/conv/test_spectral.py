@@ -202,13 +202,14 @@ def assert_same_gradients(compiled, conv, x):
     assert all((a - b).abs().max() < 1e-4 * scale for a, b in zip(*grads, strict=True))
 
 
-@pytest.mark.usefixtures("two_threads")
+@pytest.mark.usefixtures("two_threads", "fresh_compiler")
 def test_compiled_training():
     """Through the code generator: with two threads, indexing in the kernel once crashed it."""
     conv = build((1, 1, 1), c_out=2, backend="spectral", kernel_options={"hidden_dim": 12})
     assert_same_gradients(torch.compile(conv, fullgraph=True), conv, torch.randn(1, 2, 6, 6, 5, 8))
 
 
+@pytest.mark.usefixtures("fresh_compiler")
 @pytest.mark.parametrize("dynamic", [None, True])
 def test_compiled_for_several_sizes(dynamic):
     conv = build((1, 1), backend="spectral")

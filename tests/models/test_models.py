@@ -98,6 +98,7 @@ def test_says_what_it_cannot_do(name, task):
         tiny(name, task)
 
 
+@pytest.mark.usefixtures("fresh_compiler")
 @pytest.mark.parametrize("name", OWN)
 @pytest.mark.filterwarnings("ignore")  # compiling neuralop warns of graph breaks and caches
 def test_compiles(name):

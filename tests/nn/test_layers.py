@@ -195,6 +195,7 @@ def test_pickles_are_small_and_share_their_tables():
     assert pickle.loads(data).products[0]._tables[0] is net.products[0]._tables[0]
 
 
+@pytest.mark.usefixtures("fresh_compiler")
 def test_compile_export_copy_pickle():
     algebra = CliffordAlgebra((1, -1))
     net = CGENN(algebra, 2, 3, hidden_dim=4, num_layers=3)
