@@ -93,7 +93,10 @@ def _verdict(case: Case, time_ratio: float, memory_ratio: float) -> str:
     parts = []
     if case.speedup is not None:
         met = "met" if time_ratio * case.speedup <= 1 else "MISSED"
-        parts.append(f"{case.speedup:g}x faster: {met} ({1 / time_ratio:.1f}x)")
+        if case.speedup == int(case.speedup):
+            parts.append(f"{case.speedup:g}x faster: {met} ({1 / time_ratio:.1f}x)")
+        else:
+            parts.append(f"time ≤ {1 / case.speedup:.2f}: {met} ({time_ratio:.2f})")
     if case.memory is not None:
         met = "met" if memory_ratio <= case.memory else "MISSED"
         parts.append(f"memory ≤ {case.memory:.2f}: {met} ({memory_ratio:.2f})")
