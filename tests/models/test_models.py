@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tiny_models import GRIDS, OWN, SERVED, UNSUPPORTED, sample, tiny
 
 from cscnn import models
 from cscnn.interop import load_flax_params
@@ -24,42 +25,6 @@ pytest.importorskip("cliffordlayers", reason="the extra 'baselines' is not insta
 pytest.importorskip("neuralop", reason="the extra 'baselines' is not installed")
 
 GOLDEN = Path(__file__).parents[3] / "shared" / "golden" / "csresnet_e2.npz"
-GRIDS = {2: (8, 12), 3: (4, 8, 8), 4: (4, 4, 4, 4)}
-KERNEL = {"num_layers": 2, "hidden_dim": 4}
-OPTIONS = {
-    "cs_resnet": {"blocks": 2, "kernel_size": 3, "kernel_options": KERNEL},
-    "cs_unet": {"kernel_size": 3, "kernel_options": KERNEL},
-    "steerable_resnet": {"blocks": 2, "kernel_size": 3},
-    "resnet": {"blocks": 2, "kernel_size": 3},
-    "clifford_resnet": {"blocks": 2, "kernel_size": 3},
-    "fno": {"modes": 4, "layers": 2},
-    "gfno": {"modes": 2, "layers": 2},
-}
-UNSUPPORTED = {
-    ("steerable_resnet", "maxwell_spacetime"): "is for O",
-    ("steerable_resnet", "maxwell_spacetime4d"): "is for O",
-    ("resnet", "maxwell_spacetime4d"): "1 to 3 dimensions",
-    ("clifford_resnet", "maxwell_spacetime4d"): "2 and 3 dimensions",
-    ("fno", "maxwell_spacetime4d"): "1 to 3 dimensions",
-    ("gfno", "maxwell3d"): "symmetries of the square",
-    ("gfno", "maxwell_spacetime"): "symmetries of the square",
-    ("gfno", "maxwell_spacetime4d"): "symmetries of the square",
-}
-OWN = tuple(OPTIONS)
-PAIRS = [(n, t) for n in OWN for t in TASKS]
-SERVED = [pair for pair in PAIRS if pair not in UNSUPPORTED]
-
-
-def tiny(name, task, width=2, **options):
-    return build(name, task, width=width, **{**OPTIONS[name], **options})
-
-
-def sample(task, batch=1, dtype=torch.float32, grid=None):
-    """Noise in the components that the task has."""
-    grid = grid or GRIDS[task.dim]
-    x = torch.zeros(batch, task.in_channels, *grid, 2**task.dim, dtype=dtype)
-    x[..., list(task.blades)] = torch.randn_like(x[..., list(task.blades)])
-    return x
 
 
 def test_names():
@@ -96,17 +61,6 @@ def test_trains_saves_and_loads(name, task, tmp_path):
 def test_says_what_it_cannot_do(name, task):
     with pytest.raises(ValueError, match=UNSUPPORTED[name, task]):
         tiny(name, task)
-
-
-@pytest.mark.usefixtures("fresh_compiler")
-@pytest.mark.parametrize("name", OWN)
-@pytest.mark.filterwarnings("ignore")  # compiling neuralop warns of graph breaks and caches
-def test_compiles(name):
-    small = {"cs_resnet": {"blocks": 1}, "cs_unet": {"levels": 1}}.get(name, {})
-    model = tiny(name, "navier_stokes", **small).eval()
-    x = sample(model.task)
-    compiled = torch.compile(model, backend="aot_eager")
-    assert relative_error(compiled(x), model(x)) < 1e-4
 
 
 # --- symmetries -----------------------------------------------------------------------------------
