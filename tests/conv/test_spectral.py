@@ -6,10 +6,10 @@ import pytest
 import torch
 from builders import build
 
-from cscnn.conv import spectral
+from cscnn.conv import tiles
 from cscnn.conv.backend import candidates
+from cscnn.conv.operator import spectral_conv
 from cscnn.conv.padding import MODES
-from cscnn.conv.spectral import spectral_conv
 from cscnn.conv.tiling import cut
 from cscnn.testing import grid_equivariance_errors, relative_error
 
@@ -107,12 +107,12 @@ def test_every_way_to_cut_an_axis(half, circular):
 
 @pytest.mark.parametrize("limit", [1, 20_000])
 def test_small_chunks_change_nothing(monkeypatch, limit):
-    monkeypatch.setitem(spectral.CHUNK_BYTES, "cpu", limit)
+    monkeypatch.setitem(tiles.CHUNK_BYTES, "cpu", limit)
     conv = build((1, 1)).double()
     x = torch.randn(3, 2, 30, 9, 4, dtype=torch.float64)
     axes = [cut(n, 0, False, 1, 4) for n in (30, 9)]
-    geometry = spectral.Geometry(tuple(axes), (1, 2, 1), True)
-    chunks = list(spectral._Tiles(geometry, 3, x).chunks(2))
+    geometry = tiles.Geometry(tuple(axes), (1, 2, 1), True)
+    chunks = list(tiles.Tiles(geometry, 3, x).chunks(2))
     seen = [(b, t) for bs, ts in chunks for b in range(3)[bs] for t in range(4)[ts]]
     assert sorted(seen) == [(b, t) for b in range(3) for t in range(4)]
     assert len(chunks) > 1

@@ -29,6 +29,11 @@ def constant(values: tuple[Any, ...], dtype: torch.dtype, device: torch.device) 
     return tensor
 
 
+def transforming() -> bool:
+    """Whether inside a transform of ``torch.func``."""
+    return torch._C._are_functorch_transforms_active()
+
+
 def tracing() -> bool:
     """Whether values cannot be looked at: inside ``torch.compile``, export or ``torch.func``."""
-    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    return torch.compiler.is_compiling() or transforming()

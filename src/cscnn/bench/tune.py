@@ -17,6 +17,7 @@ from cscnn.bench.report import write
 from cscnn.conv import backend, spectral
 from cscnn.conv.backend import Rates, Work, direct_operations, spectral_work
 from cscnn.conv.direct import conv_nd
+from cscnn.conv.tiles import Geometry, make_geometry
 
 # (dimensions, batch, channels, grid points per axis, kernel size)
 SHAPES = (
@@ -59,7 +60,7 @@ def tune(device: str, progress: Callable[[str], None] = lambda _: None) -> Tunin
         direct[dim].append(direct_operations(batch, flat, flat, grid, kernel) / seconds)
         cuts = sorted({a.count for a in backend.candidates(n, 0, False, k // 2)})
         for count in cuts[:: max(1, len(cuts) // 3)]:
-            geometry = spectral.make_geometry(
+            geometry = make_geometry(
                 grid, kernel, (0,) * dim, (False,) * dim, (count,) * dim, algebra.grade_sizes, True
             )
             if math.prod(a.tile for a in geometry.axes) > 30_000:
@@ -104,7 +105,7 @@ def _direct_step(x: Tensor, weight: Tensor, g: Tensor) -> None:
     torch.autograd.grad(y, (x, weight), g)
 
 
-def _spectral_step(x: Tensor, weight: Tensor, g: Tensor, geometry: spectral.Geometry) -> None:
+def _spectral_step(x: Tensor, weight: Tensor, g: Tensor, geometry: Geometry) -> None:
     with torch.no_grad():
         spectral.convolve(x, spectral.kernel_matrices(weight, geometry), None, geometry)
         spectral.gradients(g, x, weight, geometry, True, True)

@@ -1,5 +1,6 @@
 """Equivariant convolution on grids."""
 
-from cscnn.conv.grid import CliffordSteerableConv, reuse_kernels
+from cscnn.conv.grid import CliffordSteerableConv
+from cscnn.conv.reuse import reuse_kernels
 
 __all__ = ["CliffordSteerableConv", "reuse_kernels"]

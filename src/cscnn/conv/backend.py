@@ -12,14 +12,17 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
-from functools import cache
+from functools import cache, wraps
 from itertools import product
 from pathlib import Path
+from typing import Any, TypeVar
 
-from cscnn.conv import spectral
+from cscnn.conv.tiles import chunk_bytes
 from cscnn.conv.tiling import Axis, cut
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -120,8 +123,9 @@ def spectral_work(
             operations=4 * parts * frequencies * tiles * c_in * c_out,
             moved=itemsize * frequencies * (4 * tiles * (c_in + c_out) + parts * c_in * c_out),
         )
-    limit = spectral.CHUNK_BYTES.get(device, spectral.CHUNK_BYTES_ELSEWHERE)
-    chunks = math.ceil(itemsize * tiles * math.prod(seen) * max(c_in, c_out) / 2 / limit)
+    chunks = math.ceil(
+        itemsize * tiles * math.prod(seen) * max(c_in, c_out) / 2 / chunk_bytes(device)
+    )
     return total + Work(calls=60 * min(chunks, batch * axes[0].count))
 
 
@@ -154,6 +158,19 @@ def candidates(
     return short or [min(found.values(), key=lambda a: (a.tile, a.count))]
 
 
+def _constant_for_compilers(function: F) -> F:
+    """What torch.compiler.assume_constant_result does, without a second of imports."""
+
+    @wraps(function)
+    def run(*args: Any) -> Any:  # the compiler does not accept the mark on a cached function
+        return function(*args)
+
+    run._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    return run  # type: ignore[return-value]
+
+
+@_constant_for_compilers
+@cache
 def choose(
     grid: tuple[int, ...],
     kernel: tuple[int, ...],
@@ -180,29 +197,6 @@ def choose(
         device: type of the device.
         backend: ``"auto"``, or ``"spectral"`` to exclude direct convolution.
     """
-    return _choose(
-        grid, kernel, shift, circular, batch, c_in, c_out, parity, itemsize, device, backend
-    )
-
-
-# What torch.compiler.assume_constant_result does, without a second of imports.
-choose._dynamo_marked_constant = True  # type: ignore[attr-defined]
-
-
-@cache
-def _choose(
-    grid: tuple[int, ...],
-    kernel: tuple[int, ...],
-    shift: tuple[int, ...],
-    circular: tuple[bool, ...],
-    batch: int,
-    c_in: int,
-    c_out: int,
-    parity: bool,
-    itemsize: int,
-    device: str,
-    backend: str,
-) -> tuple[int, ...] | None:
     rates = current_rates(device)
     steps = STEPS if len(grid) < 4 else STEPS[::2]  # fewer combinations
     options = [
@@ -292,4 +286,4 @@ def dump_rates(rates: Rates) -> dict[str, object]:
 def forget() -> None:
     """Read the rates anew and choose anew, after tuning."""
     current_rates.cache_clear()
-    _choose.cache_clear()
+    choose.__wrapped__.cache_clear()  # type: ignore[attr-defined]

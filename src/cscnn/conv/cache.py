@@ -6,7 +6,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from cscnn.conv.spectral import Geometry, Matrices, kernel_matrices
+from cscnn.conv.spectral import Matrices, kernel_matrices
+from cscnn.conv.tiles import Geometry
 
 #: Shapes of fields whose tiles are remembered, for kernels that meet several.
 MAX_GEOMETRIES = 4

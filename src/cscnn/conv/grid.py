@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,14 +14,19 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.blades import check_int
 from cscnn.algebra.clifford import check_algebra
-from cscnn.algebra.constants import tracing
+from cscnn.algebra.constants import tracing, transforming
 from cscnn.conv.backend import choose
 from cscnn.conv.cache import KernelCache, ModuleState, SharedKernel
 from cscnn.conv.direct import conv_nd
 from cscnn.conv.export import export_conv
+from cscnn.conv.operator import spectral_conv
 from cscnn.conv.padding import MODES, check_amount, pad
-from cscnn.conv.spectral import convolve, make_geometry, spectral_conv
-from cscnn.kernels import CompleteKernel, ImplicitKernel, SteerableKernel, find_orbits
+from cscnn.conv.precision import autocasted, full_precision
+from cscnn.conv.spectral import convolve
+from cscnn.conv.tiles import make_geometry
+from cscnn.conv.tiling import Borders, borders_for
+from cscnn.kernels import SteerableKernel, find_orbits
+from cscnn.kernels.build import build_kernel
 from cscnn.kernels.orbits import Invariants, Orbits, time_axis
 from cscnn.nn.functional import check_field
 from cscnn.nn.linear import check_bias
@@ -31,40 +34,6 @@ from cscnn.nn.linear import check_bias
 MAX_DIM = 4
 
 BACKENDS = ("auto", "direct", "spectral")
-
-KERNELS: dict[Any, type[SteerableKernel]] = {
-    "implicit": ImplicitKernel,
-    "complete": CompleteKernel,
-}
-
-
-class _Borders(NamedTuple):
-    """How spectral convolution pads: by itself zeros up to half the kernel, and periodic axes.
-
-    Attributes:
-        outside: padding that has to be added before.
-        circular: whether an axis is periodic.
-        shift: half the kernel minus the zeros that it adds itself.
-    """
-
-    outside: tuple[int, ...]
-    circular: tuple[bool, ...]
-    shift: tuple[int, ...]
-
-
-def _borders(
-    kernel_size: tuple[int, ...], padding: tuple[int, ...], modes: tuple[str, ...]
-) -> _Borders:
-    """The borders for these options of a convolution."""
-    axes = []
-    for k, p, mode in zip(kernel_size, padding, modes, strict=True):
-        if mode == "circular" and p == k // 2:
-            axes.append((0, True, 0))
-        elif mode == "zeros" and p <= k // 2:
-            axes.append((0, False, k // 2 - p))
-        else:
-            axes.append((p, False, k // 2))
-    return _Borders(*(tuple(column) for column in zip(*axes, strict=True)))
 
 
 class CliffordSteerableConv(nn.Module):
@@ -168,7 +137,13 @@ class CliffordSteerableConv(nn.Module):
         self.backend = backend
 
         self._points = grid_points(self.kernel_size, self.spacing)  # float64, the source of buffers
-        self.kernel = self._build_kernel(kernel, dict(kernel_options or {}))
+        self.kernel = build_kernel(
+            kernel,
+            (algebra, self.c_in, self.c_out),
+            self.kernel_size,
+            self._points,
+            dict(kernel_options or {}),
+        )
         if getattr(self.kernel, "causal", False):
             axis = time_axis(algebra)
             if self.padding_mode[axis] == "circular" and self.padding[axis] > 0:
@@ -185,39 +160,6 @@ class CliffordSteerableConv(nn.Module):
             self.register_buffer(name, value, persistent=False)
         self._cache: KernelCache | None = None
         self._shared: SharedKernel | None = None
-
-    def _build_kernel(
-        self, kernel: str | SteerableKernel, options: dict[str, Any]
-    ) -> SteerableKernel:
-        if isinstance(kernel, SteerableKernel):
-            if options:
-                raise ValueError(f"kernel_options {options} go with a kernel's name, not an object")
-            expected = (self.algebra, self.c_in, self.c_out)
-            if (kernel.algebra, kernel.c_in, kernel.c_out) != expected:
-                raise ValueError(
-                    f"the kernel is for {kernel.extra_repr()}, the convolution for {expected}"
-                )
-            return kernel
-        common = (self.algebra, self.c_in, self.c_out)
-        if kernel in KERNELS:
-            valid = list(inspect.signature(KERNELS[kernel].__init__).parameters)[4:]
-            if unknown := [name for name in options if name not in valid]:
-                hint = "; kernel='complete' knows groups" if "group" in unknown else ""
-                raise TypeError(
-                    f"kernel_options of the {kernel} kernel are {', '.join(valid)}; "
-                    f"got {unknown}{hint}"
-                )
-        options = {"points": self._points, **options}
-        if kernel == "implicit":
-            size = math.prod(self.kernel_size) ** (1 / self.algebra.dim)
-            options = {"scale": 20 / size ** (self.algebra.dim - 1), **options}
-            return ImplicitKernel(*common, **options)
-        if kernel == "complete":
-            half = max(size // 2 for size in self.kernel_size)
-            return CompleteKernel(*common, **{"ring_spacing": 1 / max(half, 1), **options})
-        raise ValueError(
-            f"kernel must be 'implicit', 'complete' or a SteerableKernel, got {kernel!r}"
-        )
 
     # --- the sampling grid, exact in every dtype ----------------------------------------------
 
@@ -266,13 +208,7 @@ class CliffordSteerableConv(nn.Module):
         orbits = Orbits(
             Invariants(self.orbit_eta, self.orbit_origin, self.orbit_side), self.orbit_members
         )
-        device = self.points.device.type
-        full_precision = (
-            torch.autocast(device, enabled=False)
-            if torch.amp.is_autocast_available(device)
-            else nullcontext()
-        )
-        with full_precision:
+        with full_precision(self.points.device.type):
             kernel = self.kernel(self.points, orbits, extra).movedim(0, -1)
         n = self.algebra.n_blades
         return kernel.reshape(self.c_out * n, self.c_in * n, *self.kernel_size)
@@ -354,7 +290,7 @@ class CliffordSteerableConv(nn.Module):
         else:
             weight, bias = self.expanded_kernel(extra), self.flat_bias()
         parity = self.kernel.parity and extra is None
-        borders = _borders(self.kernel_size, self.padding, self.padding_mode)
+        borders = borders_for(self.kernel_size, self.padding, self.padding_mode)
         grid = tuple(n + 2 * p for n, p in zip(x.shape[2:], borders.outside, strict=True))
         counts = self._tiles(x, grid, borders, parity)
         if counts is None:
@@ -362,11 +298,7 @@ class CliffordSteerableConv(nn.Module):
             if any(mode != "zeros" for mode in self.padding_mode):
                 x, amounts = pad(x, amounts, self.padding_mode), (0,) * len(amounts)
             return conv_nd(x, weight, bias, self.stride, amounts)
-        device = x.device.type
-        autocast = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
-        if autocast and x.dtype != torch.float64:
-            x = x.to(torch.get_autocast_dtype(device))
-        x = pad(x, borders.outside, self.padding_mode)
+        x = pad(autocasted(x), borders.outside, self.padding_mode)
         shift, circular, grades = borders.shift, borders.circular, self.algebra.grade_sizes
         if cached is None:
             return spectral_conv(x, weight, bias, shift, circular, counts, grades, parity)
@@ -374,7 +306,7 @@ class CliffordSteerableConv(nn.Module):
         return convolve(x, cached.matrices(geometry), bias, geometry)
 
     def _tiles(
-        self, x: Tensor, grid: tuple[int, ...], borders: _Borders, parity: bool
+        self, x: Tensor, grid: tuple[int, ...], borders: Borders, parity: bool
     ) -> tuple[int, ...] | None:
         """Number of tiles per axis for spectral convolution, or None for direct convolution."""
         if (
@@ -383,7 +315,7 @@ class CliffordSteerableConv(nn.Module):
             or any(s != 1 for s in self.stride)
             or torch.compiler.is_exporting()
             or torch._C._get_tracing_state() is not None
-            or torch._C._are_functorch_transforms_active()
+            or transforming()
             or forward_ad._current_level >= 0
             or x.numel() == 0
         ):
@@ -442,46 +374,6 @@ class CliffordSteerableConv(nn.Module):
         if len(set(self.spacing)) > 1:
             parts.append(f"spacing={self.spacing}")
         return ", ".join(parts)
-
-
-@contextmanager
-def reuse_kernels(module: nn.Module) -> Iterator[None]:
-    """Expand each kernel once for all forward and backward passes inside, e.g. micro-batches.
-
-    Gradients of the kernels' parameters appear when the block ends; other gradients as usual. The
-    parameters must not change inside, and ``backward`` has to be called inside. Blocks that end
-    with an exception leave no gradients of kernels behind. Under DistributedDataParallel wrap all
-    passes but the last into ``no_sync``.
-
-    Args:
-        module: holds the convolutions.
-
-    Example:
-        >>> import torch
-        >>> conv = CliffordSteerableConv(CliffordAlgebra((1, 1)), 1, 1, kernel_size=3)
-        >>> with reuse_kernels(conv):
-        ...     for x in torch.randn(4, 1, 1, 8, 8, 4):
-        ...         conv(x).square().mean().backward()
-        >>> conv.kernel.head.grad is not None
-        True
-    """
-    convolutions = [
-        m for m in module.modules() if isinstance(m, CliffordSteerableConv) and m._shared is None
-    ]
-    shared = []
-    finished = False
-    try:
-        for conv in convolutions:
-            if not getattr(conv.kernel, "extra_channels", 0):  # those change with each call
-                conv._shared = SharedKernel(conv.expanded_kernel())
-                shared.append(conv._shared)
-        yield
-        finished = True
-    finally:
-        for conv in convolutions:
-            conv._shared = None
-        for kernel in shared:
-            kernel.close(backward=finished)
 
 
 def grid_points(kernel_size: Sequence[int], spacing: Sequence[float]) -> Tensor:

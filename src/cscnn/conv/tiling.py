@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -74,3 +75,32 @@ def cut(size: int, shift: int, circular: bool, half: int, count: int) -> Axis:
     else:
         tile, step, first, start = size + half - shift, out, max(shift, 0), min(shift, 0)
     return Axis(size, out, circular, half, shift, tile, step, first, start, count)
+
+
+class Borders(NamedTuple):
+    """How spectral convolution pads: by itself zeros up to half the kernel, and periodic axes.
+
+    Attributes:
+        outside: padding that has to be added before.
+        circular: whether an axis is periodic.
+        shift: half the kernel minus the zeros that it adds itself.
+    """
+
+    outside: tuple[int, ...]
+    circular: tuple[bool, ...]
+    shift: tuple[int, ...]
+
+
+def borders_for(
+    kernel_size: tuple[int, ...], padding: tuple[int, ...], modes: tuple[str, ...]
+) -> Borders:
+    """The borders for these options of a convolution."""
+    axes = []
+    for k, p, mode in zip(kernel_size, padding, modes, strict=True):
+        if mode == "circular" and p == k // 2:
+            axes.append((0, True, 0))
+        elif mode == "zeros" and p <= k // 2:
+            axes.append((0, False, k // 2 - p))
+        else:
+            axes.append((p, False, k // 2))
+    return Borders(*(tuple(column) for column in zip(*axes, strict=True)))

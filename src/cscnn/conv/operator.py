@@ -1,0 +1,115 @@
+"""Spectral convolution as an operator of torch: differentiable, and opaque to ``torch.compile``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cscnn.conv.direct import conv_nd
+from cscnn.conv.padding import pad
+from cscnn.conv.spectral import convolve, gradients, kernel_matrices
+from cscnn.conv.tiles import make_geometry
+
+
+@torch.library.custom_op("cscnn::spectral_conv", mutates_args=())
+def spectral_conv(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    shift: Sequence[int],
+    circular: Sequence[bool],
+    counts: Sequence[int],
+    grades: Sequence[int],
+    parity: bool,
+) -> Tensor:
+    """y[o] = bias + sum_v K(v) x[o + shift + v], differentiable in x, weight and bias.
+
+    Args:
+        x: (batch, c_in·n, *grid), flattened channels and blades.
+        weight: (c_out·n, c_in·n, *kernel), odd kernel sizes.
+        bias: (c_out·n,) or None.
+        shift: half the kernel minus the zero padding, for each axis.
+        circular: whether the axis is periodic instead.
+        counts: number of tiles along each axis.
+        grades: number of blades of each grade, n in all.
+        parity: whether K(-v)[C, B] = (-1)^(|C| + |B|) K(v)[C, B], so that the matrices are real.
+    """
+    geometry = make_geometry(x.shape[2:], weight.shape[2:], shift, circular, counts, grades, parity)
+    return convolve(x, kernel_matrices(weight, geometry), bias, geometry)
+
+
+@torch.library.custom_op("cscnn::spectral_conv_backward", mutates_args=())
+def _spectral_conv_backward(
+    g: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    shift: Sequence[int],
+    circular: Sequence[bool],
+    counts: Sequence[int],
+    grades: Sequence[int],
+    parity: bool,
+    needs_x: bool,
+    needs_weight: bool,
+) -> tuple[Tensor, Tensor]:
+    geometry = make_geometry(x.shape[2:], weight.shape[2:], shift, circular, counts, grades, parity)
+    return gradients(g, x, weight, geometry, needs_x, needs_weight)
+
+
+@spectral_conv.register_fake
+def _(x, weight, bias, shift, circular, counts, grades, parity):  # type: ignore[no-untyped-def]
+    grid = [n if c else n - 2 * s for n, s, c in zip(x.shape[2:], shift, circular, strict=True)]
+    return x.new_empty(x.shape[0], weight.shape[0], *grid)
+
+
+@_spectral_conv_backward.register_fake
+def _(g, x, weight, shift, circular, counts, grades, parity, needs_x, needs_weight):  # type: ignore[no-untyped-def]
+    return (
+        torch.empty_like(x, memory_format=torch.contiguous_format) if needs_x else x.new_empty(0),
+        torch.empty_like(weight, memory_format=torch.contiguous_format)
+        if needs_weight
+        else x.new_empty(0),
+    )
+
+
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    x, weight, _bias, *ctx.options = inputs
+    ctx.save_for_backward(x, weight)
+
+
+def _backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
+    x, weight = ctx.saved_tensors
+    needs_x, needs_weight, needs_bias = ctx.needs_input_grad[:3]
+    grad_bias = g.sum((0, *range(2, g.dim()))).to(weight.dtype) if needs_bias else None
+    grad_x = grad_weight = None
+    if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # gradients of gradients
+        with torch.enable_grad():
+            y = _reference(x, weight, *ctx.options[:2])
+            wanted = [t for t, needed in ((x, needs_x), (weight, needs_weight)) if needed]
+            found = list(torch.autograd.grad(y, wanted, g, create_graph=True)) if wanted else []
+        grad_x = found.pop(0) if needs_x else None
+        grad_weight = found.pop(0) if needs_weight else None
+    elif needs_x or needs_weight:
+        grad_x, grad_weight = _spectral_conv_backward(
+            g, x, weight, *ctx.options, needs_x, needs_weight
+        )
+    return (
+        grad_x if needs_x else None,
+        grad_weight if needs_weight else None,
+        grad_bias,
+        *(None,) * len(ctx.options),
+    )
+
+
+spectral_conv.register_autograd(_backward, setup_context=_setup)
+
+
+def _reference(x: Tensor, weight: Tensor, shift: Sequence[int], circular: Sequence[bool]) -> Tensor:
+    """The same by direct convolution, for gradients of gradients."""
+    halves = [k // 2 for k in weight.shape[2:]]
+    wrapped = tuple(h if c else 0 for h, c in zip(halves, circular, strict=True))
+    zeros = tuple(0 if c else h - s for h, c, s in zip(halves, circular, shift, strict=True))
+    x = pad(x, wrapped, ("circular",) * len(wrapped))
+    return conv_nd(x, weight.to(x.dtype), None, (1,) * len(zeros), zeros)
