@@ -23,6 +23,7 @@ class Field:
 
     name: str
     grade: int
+    units: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,433 @@
+"""One self-describing HDF5 file for each split: how it is written and read.
+
+docs/data_format.md describes the layout. A file is written under another name and renamed when it
+is complete, so a file that has its name is whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cscnn.data.backend import h5py
+from cscnn.data.header import Header
+
+FORMAT = "cscnn fields"
+FORMAT_VERSION = 1
+COMPRESSIONS = ("none", "lzf", "gzip")
+
+Trajectory = dict[str, np.ndarray]  #: field name -> (frames, *grid, components)
+
+
+def checksum(trajectory: Trajectory) -> np.ndarray:
+    """16 bytes (uint8) that depend on every bit of a trajectory."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name in sorted(trajectory):
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(trajectory[name]).data)
+    return np.frombuffer(digest.digest(), np.uint8)
+
+
+def dataset_name(header: Header, name: str) -> str:
+    """Where a field is, e.g. ``grade1/velocity``."""
+    return f"grade{next(f.grade for f in header.fields if f.name == name)}/{name}"
+
+
+def write(
+    path: Path,
+    header: Header,
+    trajectories: Iterable[Trajectory],
+    indices: Sequence[int],
+    *,
+    dtype: str = "float32",
+    compression: str = "none",
+    scratch: Path | None = None,
+) -> None:
+    """Write a file whole or not at all, one trajectory in memory at a time.
+
+    Args:
+        path: where.
+        header: what.
+        trajectories: one for each index, in this order.
+        indices: numbers of the trajectories within their split.
+        dtype: of the stored numbers, float32 or float64.
+        compression: none, lzf (fast) or gzip (small).
+        scratch: folder for the unfinished file, on the same disk; by default that of the file.
+    """
+    if dtype not in ("float32", "float64"):
+        raise ValueError(f"dtype must be float32 or float64, got {dtype!r}")
+    if compression not in COMPRESSIONS:
+        raise ValueError(
+            f"compression must be one of {', '.join(COMPRESSIONS)}, got {compression!r}"
+        )
+    need = len(indices) * trajectory_bytes(header, dtype)
+    folder = scratch or path.parent
+    free = shutil.disk_usage(folder).free
+    if compression == "none" and need > free:
+        raise OSError(
+            f"{path} needs {need / 1e9:.2f} GB, but {folder} has only {free / 1e9:.2f} GB free"
+        )
+    temporary = folder / f"{path.name}.{os.getpid()}.tmp"
+    try:
+        with h5py().File(temporary, "w") as file:
+            _write(file, header, trajectories, indices, dtype, compression)
+        with temporary.open("rb+") as opened:
+            os.fsync(opened.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def trajectory_bytes(header: Header, dtype: str) -> int:
+    """Size of one trajectory in a file without compression."""
+    numbers = sum(int(np.prod(header.shape(f.name))) for f in header.fields)
+    return numbers * np.dtype(dtype).itemsize
+
+
+def _write(
+    file: Any,
+    header: Header,
+    trajectories: Iterable[Trajectory],
+    indices: Sequence[int],
+    dtype: str,
+    compression: str,
+) -> None:
+    file.attrs["format"] = FORMAT
+    file.attrs["format_version"] = FORMAT_VERSION
+    for name, value in header.to_dict().items():
+        if name in ("fields", "backgrounds", "frames", "grid"):
+            continue  # written as datasets, or as their shapes
+        if name in ("units", "parameters"):
+            value = json.dumps(value, sort_keys=True)
+        elif name == "time_axis":
+            value = -1 if value is None else value
+        file.attrs[name] = value
+    file.attrs["fields"] = [f.name for f in header.fields]
+    file.create_dataset("index", data=np.asarray(indices, np.int64))
+    sums = file.create_dataset("checksum", (len(indices), 16), np.uint8)
+    for background in header.backgrounds:
+        where = f"backgrounds/grade{background.grade}/{background.name}"
+        file.create_dataset(where, data=np.asarray(background.components, np.float64))
+    options: dict[str, Any] = {}
+    if compression != "none":
+        options = {"compression": compression, "shuffle": True}
+    datasets = {}
+    for field in header.fields:
+        shape = header.shape(field.name)
+        datasets[field.name] = file.create_dataset(
+            dataset_name(header, field.name),
+            (len(indices), *shape),
+            dtype,
+            chunks=(1, 1, *shape[1:]),  # one frame: a window of frames touches nothing else
+            **options,
+        )
+        blades = header.algebra.blade_names[header.algebra.grade_slice(field.grade)]
+        datasets[field.name].attrs["components"] = list(blades)
+        datasets[field.name].attrs["units"] = field.units
+    count = 0
+    for trajectory in trajectories:
+        stored = {name: np.ascontiguousarray(a, dtype) for name, a in trajectory.items()}
+        _check_trajectory(header, stored, int(indices[count]))
+        for name, array in stored.items():
+            datasets[name][count] = array
+        sums[count] = checksum(stored)
+        count += 1
+    if count != len(indices):
+        raise ValueError(f"expected {len(indices)} trajectories, got {count}")
+
+
+def _check_trajectory(header: Header, trajectory: Trajectory, index: int) -> None:
+    """Raise unless a trajectory has the fields and shapes of the header and finite numbers."""
+    expected = {f.name for f in header.fields}
+    if set(trajectory) != expected:
+        raise ValueError(
+            f"trajectory {index} has fields {sorted(trajectory)}, expected {sorted(expected)}"
+        )
+    for name, array in trajectory.items():
+        if array.shape != header.shape(name):
+            raise ValueError(
+                f"trajectory {index}, field {name}: shape {array.shape}, expected "
+                f"{header.shape(name)}"
+            )
+        if not np.isfinite(array).all():
+            bad = int((~np.isfinite(array)).sum())
+            raise ValueError(
+                f"trajectory {index}, field {name}: {bad} of {array.size} numbers are NaN or "
+                f"infinite as {array.dtype}"
+            )
+
+
+class FieldFile:
+    """A file of trajectories, open for reading in any number of processes.
+
+    Attributes:
+        path: the file.
+        header: what it holds.
+        indices: numbers of its trajectories within their split.
+        dtype: of the stored numbers.
+        compression: of the stored numbers.
+        staggering: how points of different components are shifted; here never.
+
+    Example:
+        >>> FieldFile("nothing.h5")
+        Traceback (most recent call last):
+        FileNotFoundError: there is no file nothing.h5
+    """
+
+    staggering = ""
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        self._file: Any = None
+        self._pid = 0
+        file = self._open()
+        version = file.attrs.get("format_version")
+        if file.attrs.get("format") != FORMAT:
+            raise ValueError(f"{self.path} is not a file of cscnn: it has no attribute format")
+        if version != FORMAT_VERSION:
+            raise ValueError(
+                f"{self.path} has format version {version}, this cscnn reads {FORMAT_VERSION}"
+            )
+        try:
+            self.header = _read_header(file)
+            self.indices = tuple(int(i) for i in file["index"][:])
+            self._check_shapes(file)
+        except (KeyError, ValueError, TypeError, OSError) as error:
+            raise ValueError(f"{self.path}: {_plain(error)}") from error
+        first = file[dataset_name(self.header, self.header.fields[0].name)]
+        self.dtype = str(first.dtype)
+        self.compression = first.compression or "none"
+
+    def _open(self) -> Any:
+        """The handle of this process."""
+        if self._file is None or self._pid != os.getpid():
+            self._file = open_hdf5(self.path)
+            self._pid = os.getpid()
+            self._datasets: dict[str, Any] = {}
+        return self._file
+
+    def _check_shapes(self, file: Any) -> None:
+        for field in self.header.fields:
+            shape = (len(self.indices), *self.header.shape(field.name))
+            found = file[dataset_name(self.header, field.name)]
+            if found.shape != shape:
+                raise ValueError(f"field {field.name} has shape {found.shape}, expected {shape}")
+        if file["checksum"].shape != (len(self.indices), 16):
+            raise ValueError(f"checksum has shape {file['checksum'].shape}")
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_file": None, "_pid": 0, "_datasets": {}}
+
+    def read(self, number: int, start: int = 0, stop: int | None = None) -> Trajectory:
+        """Frames from start to stop of the trajectory at a position in the file."""
+        check_window(self, number, start, stop)
+        file = self._open()
+        result = {}
+        for field in self.header.fields:
+            if field.name not in self._datasets:
+                self._datasets[field.name] = file[dataset_name(self.header, field.name)]
+            try:
+                result[field.name] = self._datasets[field.name][number, start:stop]
+            except OSError as error:
+                raise OSError(
+                    f"{self.path}: cannot read field {field.name} of trajectory {number}: "
+                    f"{_plain(error)}"
+                ) from error
+        return result
+
+    def checksum(self, number: int) -> np.ndarray:
+        """The stored checksum of a trajectory."""
+        return self._open()["checksum"][number]
+
+    def close(self) -> None:
+        """Close the handle of this process."""
+        if self._file is not None and self._pid == os.getpid():
+            self._file.close()
+        self._file = None
+
+    def __enter__(self) -> FieldFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def check_window(source: Any, number: int, start: int, stop: int | None) -> None:
+    """Raise unless a source has these frames of this trajectory."""
+    if not 0 <= number < len(source):
+        raise IndexError(f"{source.path} has {len(source)} trajectories, got {number}")
+    last = source.header.frames if stop is None else stop
+    if not 0 <= start < last <= source.header.frames:
+        raise IndexError(
+            f"{source.path} has frames 0 to {source.header.frames}, got {start} to {last}"
+        )
+
+
+def open_hdf5(path: Path) -> Any:
+    """An HDF5 file for reading, or an error that names it."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    try:
+        return h5py().File(path, "r")
+    except OSError as error:
+        kind = "is truncated" if "truncated" in str(error) else "is no HDF5 file or is damaged"
+        raise ValueError(f"{path} {kind}: {_plain(error)}") from error
+
+
+def _plain(error: BaseException) -> str:
+    """The message of an error without the quotes of a KeyError."""
+    return str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+
+
+def _read_header(file: Any) -> Header:
+    values: dict[str, Any] = {}
+    for name in Header.__dataclass_fields__:
+        if name in ("fields", "backgrounds", "frames", "grid"):
+            continue
+        if name not in file.attrs:
+            raise ValueError(f"attribute {name} is missing")
+        value = file.attrs[name]
+        if name in ("units", "parameters"):
+            value = json.loads(value)
+        elif isinstance(value, np.ndarray):
+            value = value.tolist()
+        elif isinstance(value, np.generic):
+            value = value.item()
+        values[name] = value
+    values["time_axis"] = None if values["time_axis"] < 0 else values["time_axis"]
+    grades = range(len(values["metric"]) + 1)
+    stored = {
+        name: (grade, dataset)
+        for grade in grades
+        for name, dataset in file.get(f"grade{grade}", {}).items()
+    }
+    names = [str(name) for name in file.attrs.get("fields", ())]
+    if not names or set(names) != set(stored):
+        raise ValueError(f"attribute fields lists {names}, but the file holds {sorted(stored)}")
+    values["fields"] = [
+        {"name": n, "grade": stored[n][0], "units": stored[n][1].attrs["units"]} for n in names
+    ]
+    shape = stored[names[0]][1].shape
+    values["frames"], values["grid"] = shape[1], shape[2:-1]
+    values["backgrounds"] = [
+        {"name": name, "grade": grade, "components": dataset[:].tolist()}
+        for grade in grades
+        for name, dataset in sorted(file.get(f"backgrounds/grade{grade}", {}).items())
+    ]
+    return Header.from_dict(values)
+
+
+@contextmanager
+def opened(paths: Iterable[Path]) -> Iterator[list[FieldFile]]:
+    """Several files, closed at the end."""
+    files: list[FieldFile] = []
+    try:
+        files.extend(FieldFile(path) for path in paths)
+        yield files
+    finally:
+        for file in files:
+            file.close()
+
+
+def merge(
+    paths: Sequence[Path],
+    out: Path,
+    *,
+    indices: Sequence[int] | None = None,
+    scratch: Path | None = None,
+    progress: Any = iter,
+    compression: str | None = None,
+) -> int:
+    """Join files of one data set, e.g. shards, in the order of their indices.
+
+    Args:
+        paths: files whose headers agree and whose indices do not overlap.
+        out: the file to write.
+        indices: of the result; by default all from 0 to the largest.
+        scratch: folder for the unfinished file.
+        progress: wraps the sequence of indices, for a progress bar.
+        compression: of the result; by default that of the first file.
+
+    Returns:
+        The number of trajectories.
+    """
+    if not paths:
+        raise ValueError("there are no files to merge")
+    with opened(paths) as files:
+        where: dict[int, tuple[FieldFile, int]] = {}
+        for file in files:
+            if differences := files[0].header.differences(file.header):
+                raise ValueError(
+                    f"{file.path} and {files[0].path} are of different data: they differ in "
+                    f"{', '.join(differences)}"
+                )
+            if file.dtype != files[0].dtype:
+                raise ValueError(
+                    f"{file.path} holds {file.dtype}, {files[0].path} holds {files[0].dtype}"
+                )
+            for number, index in enumerate(file.indices):
+                if index in where:
+                    raise ValueError(
+                        f"trajectory {index} is in both {where[index][0].path} and {file.path}"
+                    )
+                where[index] = (file, number)
+        wanted = range(max(where) + 1) if indices is None else indices
+        if missing := [i for i in wanted if i not in where]:
+            raise ValueError(
+                f"{len(missing)} of {len(wanted)} trajectories are missing, the first is "
+                f"{missing[0]}"
+            )
+
+        def trajectories() -> Iterator[Trajectory]:
+            for index in progress(wanted):
+                file, number = where[index]
+                trajectory = file.read(number)
+                if not np.array_equal(checksum(trajectory), file.checksum(number)):
+                    raise ValueError(f"{file.path}: trajectory {index} is damaged")
+                yield trajectory
+
+        write(
+            out,
+            files[0].header,
+            trajectories(),
+            wanted,
+            dtype=files[0].dtype,
+            compression=compression or files[0].compression,
+            scratch=scratch,
+        )
+    return len(wanted)
+
+
+def problems(path: Path, progress: Any = iter) -> Iterator[str]:
+    """What is wrong with a file, trajectory by trajectory; nothing if all is well."""
+    try:
+        file = FieldFile(path)
+    except (OSError, ValueError) as error:
+        yield str(error)
+        return
+    with file:
+        if len(set(file.indices)) < len(file):
+            yield f"{path}: some trajectories are there more than once"
+        for number in progress(range(len(file))):
+            try:
+                trajectory = file.read(number)
+                _check_trajectory(file.header, trajectory, file.indices[number])
+            except (OSError, ValueError) as error:
+                yield f"{path}: {error}"
+                continue
+            if not np.array_equal(checksum(trajectory), file.checksum(number)):
+                yield (
+                    f"{path}: trajectory {file.indices[number]} is damaged: its checksum is not "
+                    "the stored one"
+                )

@@ -1,0 +1,311 @@
+"""Make data sets: in parallel, in any order, with the same result however often it is interrupted.
+
+Finished trajectories are kept in small files, each written whole or not at all, in a hidden folder
+beside the result. When all are there they are joined into one file, and the folder is removed. A
+trajectory depends on (simulator, its options, seed, split, index) only; every process computes with
+one thread. So the bytes of the result do not depend on workers, batches or restarts.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from cscnn.algebra.blades import check_int
+from cscnn.data.files import COMPRESSIONS, FieldFile, merge, write
+from cscnn.data.header import Header
+from cscnn.data.simulators import Simulator, stream
+
+Progress = Callable[[str, int, int], None]  #: what is being done, how many are done, of how many
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One file to make.
+
+    Attributes:
+        simulator: what computes it.
+        path: the file.
+        split: its name.
+        count: trajectories of the whole split.
+        seed: of the random numbers.
+        shard: (i, n) for the i-th of n parts of the split, counted from 0.
+        dtype, compression: see `cscnn.data.files.write`.
+        device: where to simulate.
+    """
+
+    simulator: Simulator
+    path: Path
+    split: str
+    count: int
+    seed: int = 0
+    shard: tuple[int, int] = (0, 1)
+    dtype: str = "float32"
+    compression: str = "none"
+    device: str = "cpu"
+
+    @property
+    def header(self) -> Header:
+        """Of the file."""
+        return self.simulator.describe(self.seed, self.split)
+
+    @property
+    def indices(self) -> range:
+        """Trajectories of this shard."""
+        i, n = self.shard
+        return range(i * self.count // n, (i + 1) * self.count // n)
+
+    @property
+    def parts(self) -> Path:
+        """Folder of what is finished so far."""
+        return self.path.with_name(f".{self.path.name}.parts")
+
+
+def plans(
+    simulator: Simulator,
+    folder: Path,
+    splits: Mapping[str, int],
+    *,
+    seed: int = 0,
+    shard: tuple[int, int] = (0, 1),
+    dtype: str = "float32",
+    compression: str = "none",
+    device: str = "cpu",
+) -> list[Plan]:
+    """One plan for each split; a shard of split s goes to ``s.shard-i-of-n.h5``."""
+    i, n = shard
+    if not 0 <= i < n:
+        raise ValueError(f"shard i/n needs 0 <= i < n, got {i}/{n}")
+    if not splits:
+        raise ValueError("there are no splits to generate, e.g. train=512")
+    if compression not in COMPRESSIONS:
+        raise ValueError(f"compression must be one of {COMPRESSIONS}, got {compression!r}")
+    if dtype not in ("float32", "float64"):
+        raise ValueError(f"dtype must be float32 or float64, got {dtype!r}")
+    suffix = "" if n == 1 else f".shard-{i}-of-{n}"
+    result = []
+    for split, count in splits.items():
+        check_int(f"trajectories of split {split}", count, low=1)
+        if not split.isidentifier():
+            raise ValueError(f"a split needs a plain name such as train, got {split!r}")
+        plan = Plan(
+            simulator, folder / f"{split}{suffix}.h5", split, count, seed, shard, dtype,
+            compression, device,
+        )  # fmt: skip
+        if not plan.indices:
+            raise ValueError(f"shard {i}/{n} of {count} trajectories ({split}) is empty")
+        result.append(plan)
+    return result
+
+
+def generate(
+    plans: Iterable[Plan],
+    *,
+    workers: int = 1,
+    batch: int | None = None,
+    progress: Progress = lambda *_: None,
+) -> dict[Path, bool]:
+    """Make files, or go on where an earlier attempt stopped.
+
+    Args:
+        plans: which.
+        workers: processes.
+        batch: trajectories that are simulated and stored together.
+        progress: told what is going on.
+
+    Returns:
+        path -> whether it was made; it was already there if not.
+    """
+    if batch is not None:
+        check_int("batch", batch, low=1)
+    with _Workers(check_int("workers", workers, low=1)) as pool:
+        return {
+            plan.path: _generate(plan, pool, batch or plan.simulator.batch, progress)
+            for plan in plans
+        }
+
+
+def _generate(plan: Plan, pool: _Workers, batch: int, progress: Progress) -> bool:
+    header = plan.header
+    plan.path.parent.mkdir(parents=True, exist_ok=True)
+    if _is_complete(plan, header):
+        shutil.rmtree(plan.parts, ignore_errors=True)
+        return False
+    plan.parts.mkdir(exist_ok=True)
+    parts = _finished(plan, header)
+    done = {i for indices in parts.values() for i in indices}
+    total = len(plan.indices)
+    progress(plan.split, len(done), total)
+    missing = [i for i in plan.indices if i not in done]
+    tasks = [missing[i : i + batch] for i in range(0, len(missing), batch)]
+    count = len(done)
+    for path, indices in pool.run(plan, tasks):
+        parts[path] = indices
+        count += len(indices)
+        progress(plan.split, count, total)
+    _join(plan, list(parts), progress)
+    shutil.rmtree(plan.parts, ignore_errors=True)
+    return True
+
+
+def _is_complete(plan: Plan, header: Header) -> bool:
+    """Whether the file is there; raise if a file of other data is."""
+    if not plan.path.exists():
+        return False
+    with FieldFile(plan.path) as file:
+        _check_same(plan, file, header)
+        if file.indices != tuple(plan.indices):
+            raise ValueError(
+                f"{plan.path} exists with {len(file)} trajectories, not {len(plan.indices)}: "
+                "choose another folder or remove it"
+            )
+    return True
+
+
+def _check_same(plan: Plan, file: FieldFile, header: Header) -> None:
+    differences = header.differences(file.header)
+    if file.dtype != plan.dtype:
+        differences.append("dtype")
+    if differences:
+        name = differences[0]
+        old, new = file.header.to_dict().get(name), header.to_dict().get(name)
+        if name == "parameters":
+            assert old is not None
+            assert new is not None
+            name, old, new = next(
+                (key, old.get(key), new.get(key))
+                for key in {**old, **new}
+                if old.get(key) != new.get(key)
+            )
+        elif name == "dtype":
+            old, new = file.dtype, plan.dtype
+        raise ValueError(
+            f"{file.path} holds other data than asked for: {name} is {old}, not {new}; choose "
+            "another folder, or remove it to start anew"
+        )
+
+
+def _finished(plan: Plan, header: Header) -> dict[Path, list[int]]:
+    """The usable parts and their indices."""
+    parts: dict[Path, list[int]] = {}
+    seen: set[int] = set()
+    for path in sorted(plan.parts.glob("*.h5")):
+        try:
+            file = FieldFile(path)
+        except (OSError, ValueError):  # damaged by something else: make it again
+            path.unlink(missing_ok=True)
+            continue
+        with file:
+            _check_same(plan, file, header)
+            if seen.isdisjoint(file.indices) and set(file.indices) <= set(plan.indices):
+                parts[path] = list(file.indices)
+                seen.update(file.indices)
+    return parts
+
+
+class _Workers:
+    """Processes that simulate, started when there is work for more than one."""
+
+    def __init__(self, count: int):
+        self.count = count
+        self.pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> _Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.pool is not None:
+            self.pool.shutdown(wait=True, cancel_futures=True)
+
+    def run(self, plan: Plan, tasks: list[list[int]]) -> Iterator[tuple[Path, list[int]]]:
+        """Do the tasks and tell of each that is finished."""
+        if self.count == 1 or (self.pool is None and len(tasks) <= 1):
+            with _one_thread():
+                for indices in tasks:
+                    yield _simulate(plan, indices), indices
+            return
+        if self.pool is None:
+            self.pool = ProcessPoolExecutor(
+                self.count,
+                mp_context=multiprocessing.get_context("spawn"),
+                initializer=torch.set_num_threads,
+                initargs=(1,),
+            )
+        running: dict[Future[Path], list[int]] = {}
+        try:
+            for indices in tasks:
+                running[self.pool.submit(_simulate, plan, indices)] = indices
+                if len(running) >= 2 * self.count:
+                    yield from _collect(running)
+            while running:
+                yield from _collect(running)
+        except BrokenProcessPool as error:
+            raise OSError(
+                "a worker process died (out of memory?); what is finished is kept: run the same "
+                "command again, with fewer workers or a smaller batch"
+            ) from error
+
+
+def _collect(running: dict[Future[Path], list[int]]) -> Iterator[tuple[Path, list[int]]]:
+    finished, _ = wait(running, return_when=FIRST_COMPLETED)
+    for future in finished:
+        indices = running.pop(future)
+        yield future.result(), indices
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """One thread here as in the workers: the last bit may depend on their number."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _simulate(plan: Plan, indices: list[int]) -> Path:
+    """Simulate some trajectories and keep them in a part."""
+    rngs = [stream(plan.simulator.name, plan.seed, plan.split, i) for i in indices]
+    try:
+        with torch.no_grad():
+            arrays = {
+                name: x.cpu().numpy()
+                for name, x in plan.simulator.simulate(rngs, plan.device).items()
+            }
+    except (ValueError, ArithmeticError, RuntimeError) as error:
+        raise type(error)(f"trajectories {indices[0]} to {indices[-1]}: {error}") from error
+    path = plan.parts / f"{indices[0]:08d}-{len(indices)}-{os.getpid()}.h5"
+    rows: Iterable[dict[str, object]] = (
+        {name: a[i] for name, a in arrays.items()} for i in range(len(indices))
+    )
+    write(path, plan.header, rows, indices, dtype=plan.dtype)  # type: ignore[arg-type]
+    return path
+
+
+def _join(plan: Plan, parts: list[Path], progress: Progress) -> None:
+    total = len(plan.indices)
+
+    def counted(items: Iterable[int]) -> Iterator[int]:
+        for done, item in enumerate(items):
+            progress(f"{plan.split}: joining", done, total)
+            yield item
+        progress(f"{plan.split}: joining", total, total)
+
+    merge(
+        parts,
+        plan.path,
+        indices=plan.indices,
+        scratch=plan.parts,
+        progress=counted,
+        compression=plan.compression,
+    )
