@@ -1,6 +1,8 @@
-"""Data sets of multivector fields: made, stored, read and cut into windows. Needs ``cscnn[data]``."""
+"""Data sets of multivector fields: make, store, read, cut into windows. Needs ``cscnn[data]``."""
 
 from cscnn.data.files import FieldFile
 from cscnn.data.header import Header
+from cscnn.data.scaling import Scaling
+from cscnn.data.windows import RandomSymmetry, Window, Windows, coarse_task
 
-__all__ = ["FieldFile", "Header"]
+__all__ = ["FieldFile", "Header", "RandomSymmetry", "Scaling", "Window", "Windows", "coarse_task"]

@@ -91,22 +91,22 @@ class Header:
         axis, the displacement between input and output, in units of the input's length.
         """
         backgrounds = self.backgrounds
+        values: dict[str, Any] = {}
         if self.time_axis is not None:
             shift = [0.0] * len(self.metric)
             shift[self.time_axis] = 1.0
             backgrounds = (*backgrounds, Background("displacement", 1, tuple(shift)))
             frames = changes.get("frames_in", max(1, min(16, self.frames // 2)))
-            changes = {"frames_in": frames, "frames_out": frames, **changes}
-        return Task(
-            name or self.generator or "data",
-            self.metric,
-            self.fields,
-            time_axis=self.time_axis,
-            boundary=self.boundary,
-            spacing=self.spacing,
-            frame_spacing=self.frame_spacing,
-            backgrounds=backgrounds,
-        ).replace(**changes)
+            values = {"frames_in": frames, "frames_out": frames}
+        values |= {
+            "time_axis": self.time_axis,
+            "boundary": self.boundary,
+            "spacing": self.spacing,
+            "frame_spacing": self.frame_spacing,
+            "backgrounds": backgrounds,
+        }
+        title = name or self.generator or "data"
+        return Task(title, self.metric, self.fields, **{**values, **changes})
 
     def replace(self, **changes: Any) -> Header:
         """The same with some attributes changed."""
