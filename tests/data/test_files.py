@@ -236,7 +236,7 @@ def test_a_full_disk_is_seen_before_the_work(
 ) -> None:
     usage = shutil.disk_usage(tmp_path)._replace(free=1000)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-    with pytest.raises(OSError, match="has only 0.00 GB free"):
+    with pytest.raises(OSError, match=r"has only 0\.00 GB free"):
         make(tmp_path / "train.h5")
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -244,7 +245,9 @@ def moving(velocity: list[float], charge: float = 2.0) -> Charges:
     zero = torch.zeros(1, 1 + d, dtype=torch.float64)
     origin = torch.tensor([[0.0, 1.0, -1.0, 0.5][: 1 + d]], dtype=torch.float64)
     drift = torch.tensor([[1.0, *velocity]], dtype=torch.float64)
-    return Charges(torch.tensor([charge]).double(), origin, drift, zero, zero, torch.ones(1).double())
+    return Charges(
+        torch.tensor([charge]).double(), origin, drift, zero, zero, torch.ones(1).double()
+    )
 
 
 @pytest.mark.parametrize("speed", [0.0, 0.5, 0.9, 0.99])
@@ -329,7 +332,7 @@ def test_fields_solve_maxwells_equations_at_second_order(kind: type) -> None:
         charges_there = dataclasses.replace(charges, origin=charges.origin + offset)
         field = simulator.observe(charges_there)
         errors.append(residuals(field, h).abs().max().item() / field.abs().max().item())
-    rates = [math.log2(a / b) for a, b in zip(errors, errors[1:], strict=False)]
+    rates = [math.log2(a / b) for a, b in pairwise(errors)]
     assert errors[-1] < 0.02
     assert all(1.7 < rate < 2.3 for rate in rates), (errors, rates)
 

@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +81,8 @@ def write(
         with temporary.open("rb+") as opened:
             os.fsync(opened.fileno())
         temporary.replace(path)
+    except (OSError, RuntimeError) as error:  # h5py reports a full disk as either
+        raise OSError(f"cannot write {path} (is the disk full?): {error}") from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -328,18 +329,6 @@ def _read_header(file: Any) -> Header:
     return Header.from_dict(values)
 
 
-@contextmanager
-def opened(paths: Iterable[Path]) -> Iterator[list[FieldFile]]:
-    """Several files, closed at the end."""
-    files: list[FieldFile] = []
-    try:
-        files.extend(FieldFile(path) for path in paths)
-        yield files
-    finally:
-        for file in files:
-            file.close()
-
-
 def merge(
     paths: Sequence[Path],
     out: Path,
@@ -364,48 +353,49 @@ def merge(
     """
     if not paths:
         raise ValueError("there are no files to merge")
-    with opened(paths) as files:
-        where: dict[int, tuple[FieldFile, int]] = {}
-        for file in files:
-            if differences := files[0].header.differences(file.header):
+    with FieldFile(paths[0]) as first:
+        header, dtype = first.header, first.dtype
+        compression = compression or first.compression
+    where: dict[int, tuple[Path, int]] = {}
+    for path in paths:  # one after another: there may be more than a process can hold open
+        with FieldFile(path) as file:
+            if differences := header.differences(file.header):
                 raise ValueError(
-                    f"{file.path} and {files[0].path} are of different data: they differ in "
+                    f"{path} and {paths[0]} are of different data: they differ in "
                     f"{', '.join(differences)}"
                 )
-            if file.dtype != files[0].dtype:
-                raise ValueError(
-                    f"{file.path} holds {file.dtype}, {files[0].path} holds {files[0].dtype}"
-                )
+            if file.dtype != dtype:
+                raise ValueError(f"{path} holds {file.dtype}, {paths[0]} holds {dtype}")
             for number, index in enumerate(file.indices):
                 if index in where:
-                    raise ValueError(
-                        f"trajectory {index} is in both {where[index][0].path} and {file.path}"
-                    )
-                where[index] = (file, number)
-        wanted = range(max(where) + 1) if indices is None else indices
-        if missing := [i for i in wanted if i not in where]:
-            raise ValueError(
-                f"{len(missing)} of {len(wanted)} trajectories are missing, the first is "
-                f"{missing[0]}"
-            )
+                    raise ValueError(f"trajectory {index} is in both {where[index][0]} and {path}")
+                where[index] = (path, number)
+    wanted = range(max(where) + 1) if indices is None else indices
+    if missing := [i for i in wanted if i not in where]:
+        raise ValueError(
+            f"{len(missing)} of {len(wanted)} trajectories are missing, the first is {missing[0]}"
+        )
 
-        def trajectories() -> Iterator[Trajectory]:
+    def trajectories() -> Iterator[Trajectory]:
+        file: FieldFile | None = None
+        try:
             for index in progress(wanted):
-                file, number = where[index]
+                path, number = where[index]
+                if file is None or file.path != path:
+                    if file is not None:
+                        file.close()
+                    file = FieldFile(path)
                 trajectory = file.read(number)
                 if not np.array_equal(checksum(trajectory), file.checksum(number)):
-                    raise ValueError(f"{file.path}: trajectory {index} is damaged")
+                    raise ValueError(f"{path}: trajectory {index} is damaged")
                 yield trajectory
+        finally:
+            if file is not None:
+                file.close()
 
-        write(
-            out,
-            files[0].header,
-            trajectories(),
-            wanted,
-            dtype=files[0].dtype,
-            compression=compression or files[0].compression,
-            scratch=scratch,
-        )
+    write(
+        out, header, trajectories(), wanted, dtype=dtype, compression=compression, scratch=scratch
+    )
     return len(wanted)
 
 

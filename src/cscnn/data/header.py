@@ -99,6 +99,8 @@ class Header:
             frames = changes.get("frames_in", max(1, min(16, self.frames // 2)))
             values = {"frames_in": frames, "frames_out": frames}
         values |= {
+            "metric": self.metric,
+            "fields": self.fields,
             "time_axis": self.time_axis,
             "boundary": self.boundary,
             "spacing": self.spacing,
@@ -106,7 +108,7 @@ class Header:
             "backgrounds": backgrounds,
         }
         title = name or self.generator or "data"
-        return Task(title, self.metric, self.fields, **{**values, **changes})
+        return Task(title, **{**values, **changes})
 
     def replace(self, **changes: Any) -> Header:
         """The same with some attributes changed."""
