@@ -2,13 +2,15 @@
 
 import os
 import pickle
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from layouts import NAMES, change, maxwell_file, random_flow, smoke_file, well_file
 
-from cscnn.data import FieldFile, open_fields
+from cscnn.data import FieldFile, RandomSymmetry, Windows, open_fields
 from cscnn.data.files import write
 
 
@@ -110,3 +112,22 @@ def test_other_files(tmp_path):
 def test_options_of_other_formats_are_refused(smoke):
     with pytest.raises(ValueError, match=r"is a NavierStokesFile, which has no option fields"):
         open_fields(smoke, fields=["smoke"])
+
+
+def test_sources_give_windows(source):
+    task = source.header.task(frames_in=2)
+    windows = Windows(source, task, transform=RandomSymmetry(task), mode="all")
+    x, y, background = windows[len(windows) - 1]
+    assert x.shape == (task.in_channels, *source.header.grid, task.algebra.n_blades)
+    assert y.shape == (task.out_channels, *source.header.grid, task.algebra.n_blades)
+    assert len(background) == len(source.header.backgrounds)
+
+
+def test_example_of_the_page(tmp_path, monkeypatch):
+    page = Path(__file__).parents[2] / "docs" / "readers.md"
+    (example,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    smoke_file(tmp_path / "NavierStokes2D_train_42_0.50000_32.h5", *random_flow(nt=6, nx=8, ny=8))
+    monkeypatch.chdir(tmp_path)
+    found = {}
+    exec(example, found)
+    assert found["loss"] > 0
