@@ -145,8 +145,8 @@ def put(name: str, value: object):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (put("format_version", 99), "train.h5 has format version 99, this cscnn reads 1"),
-        (drop("format"), "train.h5 is not a file of cscnn"),
+        (put("format_version", 99), "train.h5: this has format version 99, this cscnn reads 1"),
+        (drop("format"), "train.h5: this is not a file of cscnn"),
         (drop("metric"), "train.h5: attribute metric is missing"),
         (put("metric", [1, 0]), r"train.h5: metric \(1, 0\) is degenerate"),
         (put("metric", [1, 1, 1]), "train.h5: "),

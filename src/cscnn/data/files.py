@@ -18,12 +18,11 @@ import numpy as np
 
 from cscnn.data.backend import h5py
 from cscnn.data.header import Header
+from cscnn.data.source import FieldSource, Trajectory
 
 FORMAT = "cscnn fields"
 FORMAT_VERSION = 1
 COMPRESSIONS = ("none", "lzf", "gzip")
-
-Trajectory = dict[str, np.ndarray]  #: field name -> (frames, *grid, components)
 
 
 def checksum(trajectory: Trajectory) -> np.ndarray:
@@ -166,8 +165,8 @@ def _check_trajectory(header: Header, trajectory: Trajectory, index: int) -> Non
             )
 
 
-class FieldFile:
-    """A file of trajectories, open for reading in any number of processes.
+class FieldFile(FieldSource):
+    """A file of trajectories in the format of this library.
 
     Attributes:
         path: the file.
@@ -183,37 +182,20 @@ class FieldFile:
         FileNotFoundError: there is no file nothing.h5
     """
 
-    staggering = ""
-
-    def __init__(self, path: str | Path):
-        self.path = Path(path)
-        self._file: Any = None
-        self._pid = 0
-        file = self._open()
+    def _describe(self, file: Any) -> None:
         version = file.attrs.get("format_version")
         if file.attrs.get("format") != FORMAT:
-            raise ValueError(f"{self.path} is not a file of cscnn: it has no attribute format")
+            raise ValueError("this is not a file of cscnn: it has no attribute format")
         if version != FORMAT_VERSION:
             raise ValueError(
-                f"{self.path} has format version {version}, this cscnn reads {FORMAT_VERSION}"
+                f"this has format version {version}, this cscnn reads {FORMAT_VERSION}"
             )
-        try:
-            self.header = _read_header(file)
-            self.indices = tuple(int(i) for i in file["index"][:])
-            self._check_shapes(file)
-        except (KeyError, ValueError, TypeError, OSError) as error:
-            raise ValueError(f"{self.path}: {_plain(error)}") from error
+        self.header = _read_header(file)
+        self.indices = tuple(int(i) for i in file["index"][:])
+        self._check_shapes(file)
         first = file[dataset_name(self.header, self.header.fields[0].name)]
         self.dtype = str(first.dtype)
         self.compression = first.compression or "none"
-
-    def _open(self) -> Any:
-        """The handle of this process."""
-        if self._file is None or self._pid != os.getpid():
-            self._file = open_hdf5(self.path)
-            self._pid = os.getpid()
-            self._datasets: dict[str, Any] = {}
-        return self._file
 
     def _check_shapes(self, file: Any) -> None:
         for field in self.header.fields:
@@ -227,68 +209,17 @@ class FieldFile:
     def __len__(self) -> int:
         return len(self.indices)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_file": None, "_pid": 0, "_datasets": {}}
-
-    def read(self, number: int, start: int = 0, stop: int | None = None) -> Trajectory:
-        """Frames from start to stop of the trajectory at a position in the file."""
-        check_window(self, number, start, stop)
-        file = self._open()
-        result = {}
-        for field in self.header.fields:
-            if field.name not in self._datasets:
-                self._datasets[field.name] = file[dataset_name(self.header, field.name)]
-            try:
-                result[field.name] = self._datasets[field.name][number, start:stop]
-            except OSError as error:
-                raise OSError(
-                    f"{self.path}: cannot read field {field.name} of trajectory {number}: "
-                    f"{_plain(error)}"
-                ) from error
-        return result
+    def _window(self, number: int, start: int, stop: int) -> Trajectory:
+        return {
+            name: self._load(
+                dataset_name(self.header, name), number, np.s_[number, start:stop], name
+            )
+            for name in (field.name for field in self.header.fields)
+        }
 
     def checksum(self, number: int) -> np.ndarray:
         """The stored checksum of a trajectory."""
         return self._open()["checksum"][number]
-
-    def close(self) -> None:
-        """Close the handle of this process."""
-        if self._file is not None and self._pid == os.getpid():
-            self._file.close()
-        self._file = None
-
-    def __enter__(self) -> FieldFile:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def check_window(source: Any, number: int, start: int, stop: int | None) -> None:
-    """Raise unless a source has these frames of this trajectory."""
-    if not 0 <= number < len(source):
-        raise IndexError(f"{source.path} has {len(source)} trajectories, got {number}")
-    last = source.header.frames if stop is None else stop
-    if not 0 <= start < last <= source.header.frames:
-        raise IndexError(
-            f"{source.path} has frames 0 to {source.header.frames}, got {start} to {last}"
-        )
-
-
-def open_hdf5(path: Path) -> Any:
-    """An HDF5 file for reading, or an error that names it."""
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    try:
-        return h5py().File(path, "r")
-    except OSError as error:
-        kind = "is truncated" if "truncated" in str(error) else "is no HDF5 file or is damaged"
-        raise ValueError(f"{path} {kind}: {_plain(error)}") from error
-
-
-def _plain(error: BaseException) -> str:
-    """The message of an error without the quotes of a KeyError."""
-    return str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
 
 
 def _read_header(file: Any) -> Header:
