@@ -8,11 +8,12 @@ BIN := $(VENV)/bin
 endif
 WORKERS ?= auto
 
-.PHONY: help demo test lint bench models figures clean
+.PHONY: help demo test lint oracles bench models figures clean
 help:
 	@echo "make demo   set up and run the tour (seconds after installation)"
 	@echo "make test   all tests"
 	@echo "make lint   formatting, lint, types"
+	@echo "make oracles  install the packages of the published data, so that make test compares with them"
 	@echo "make bench  speed, memory and rounding error beside the alternatives; writes docs/benchmarks.md"
 	@echo "make models  what each model costs on each task; writes docs/models.md"
 	@echo "make figures  the pictures of the README, into docs/figures"
@@ -40,7 +41,13 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.dev
+$(VENV)/.oracles: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[oracles]"
+	@touch $@
+
+oracles: $(VENV)/.oracles
+
+bench: $(VENV)/.oracles
 	$(BIN)/cscnn bench --json bench.json --markdown docs/benchmarks.md
 
 models: $(VENV)/.dev

@@ -28,9 +28,9 @@ HEAVY = (
 )
 
 
-def run_python(code):
+def run_python(code, folder=ROOT):
     return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=folder
     ).stdout
 
 
@@ -65,10 +65,23 @@ def readme_blocks():
     return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
 
 
-def test_readme_examples_run():
+def test_readme_examples_run(tmp_path, monkeypatch):
+    """Its commands and then its Python, as somebody would who reads from top to bottom."""
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^cscnn (.*)$", text, re.MULTILINE)
     blocks = readme_blocks()
+    assert commands
     assert blocks
-    run_python("\n".join(blocks))
+    for command in commands:
+        assert main(command.split()) == 0, command
+    run_python("\n".join(blocks), tmp_path)
+
+
+def test_data_format_example_runs(tmp_path):
+    text = (ROOT / "docs" / "data_format.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    run_python(block, tmp_path)
 
 
 def test_readme_commands_exist():

@@ -158,19 +158,20 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _info(args: argparse.Namespace) -> int:
-    from cscnn.data.files import FieldFile
+    from cscnn.data.readers import open_fields
 
     described = []
     for path in args.file:
-        with FieldFile(path) as file:
+        with open_fields(path) as source:
             described.append(
                 {
                     "path": str(path),
-                    "trajectories": len(file),
+                    "trajectories": len(source),
                     "bytes": path.stat().st_size,
-                    "dtype": file.dtype,
-                    "compression": file.compression,
-                    **file.header.to_dict(),
+                    "dtype": source.dtype,
+                    "compression": getattr(source, "compression", "none"),
+                    "staggering": source.staggering,
+                    **source.header.to_dict(),
                 }
             )
     if args.json:
@@ -184,7 +185,9 @@ def _info(args: argparse.Namespace) -> int:
 def _describe(entry: dict[str, Any]) -> str:
     """A file for people."""
     metric = "".join("+" if s > 0 else "-" for s in entry["metric"])
-    length, time = (entry["units"].get(name, "") for name in ("length", "time"))
+    length, time = (
+        unit if (unit := entry["units"].get(name, "")) != "1" else "" for name in ("length", "time")
+    )
     lines = [
         f"{entry['path']}: {entry['trajectories']} trajectories, {entry['bytes'] / 1e6:,.1f} MB, "
         f"{entry['dtype']}, compression {entry['compression']}",
@@ -193,7 +196,7 @@ def _describe(entry: dict[str, Any]) -> str:
         f"  metric      {metric} on axes {', '.join(entry['axes'])}"
         + (", time is an axis of the grid" if entry["time_axis"] is not None else ""),
         f"  grid        {' × '.join(map(str, entry['grid']))} points of space, spacing "
-        f"{', '.join(f'{h:g}' for h in entry['spacing'])} {length}",
+        f"{', '.join(f'{h:g}' for h in entry['spacing'])} {length}".rstrip(),
         f"  boundary    {', '.join(entry['boundary'])}",
         f"  frames      {entry['frames']}, {entry['frame_spacing']:g} {time} apart",
     ]
@@ -204,6 +207,8 @@ def _describe(entry: dict[str, Any]) -> str:
             f"  background  {background['name']}: grade {background['grade']}, "
             f"{tuple(background['components'])}"
         )
+    if entry["staggering"]:
+        lines.append(f"  staggered   {entry['staggering']}")
     lines.append(f"  options     {json.dumps(entry['parameters'])}")
     return "\n".join(lines)
 
