@@ -1,0 +1,172 @@
+"""Solitons of the sine-Gordon equation in 1 + 1 dimensions, exactly.
+
+    ∂²φ/∂t² - ∂²φ/∂x² + sin φ = 0
+
+is invariant under Lorentz transformations. Its N-soliton solutions are φ = 4 arg det(1 + i M) with
+
+    M_jk = 2 √(a_j a_k) / (a_j + a_k) √(m_j m_k),    m_j = c_j exp((a_j + 1/a_j) x / 2 + (a_j - 1/a_j) t / 2)
+
+A real a = exp(-θ) with c = ±1 times a position is a kink or antikink of rapidity θ; a complex a and
+its conjugate, with conjugate c, are a breather. Kinks pass through each other and are delayed. A
+boost multiplies all a by a factor, so solutions are known in every frame.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cscnn.data.header import Header
+from cscnn.data.simulators.base import Presets, Simulator, check_positive
+from cscnn.models.tasks import Field
+
+
+@dataclass(frozen=True)
+class Solitons:
+    """Poles a and coefficients log c, complex (n,); conjugate pairs are breathers."""
+
+    pole: Tensor
+    coefficient: Tensor
+
+    def boosted(self, rapidity: float) -> Solitons:
+        """The same solution seen when events (t, x) are boosted by a rapidity."""
+        return Solitons(self.pole * math.exp(-rapidity), self.coefficient)
+
+    def to(self, device: torch.device | str) -> Solitons:
+        """On another device."""
+        return Solitons(self.pole.to(device), self.coefficient.to(device))
+
+    def field(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """φ modulo 2π and its derivatives at events (N, 2): (N,) and (N, 2)."""
+        a = self.pole
+        rates = torch.stack([(a - 1 / a) / 2, (a + 1 / a) / 2], -1)  # of t and of x, (n, 2)
+        exponent = self.coefficient + points.to(rates.dtype) @ rates.mT  # (N, n)
+        # rows and columns are scaled to at most one, which does not change the phase of det
+        size = exponent.real.clamp(min=0)
+        root = ((exponent - size) / 2).exp()
+        mixing = 2 * (a[:, None] * a).sqrt() / (a[:, None] + a)
+        m = 1j * mixing * root[:, :, None] * root[:, None, :]
+        full = m + torch.diag_embed((-size).exp()).to(m.dtype)
+        phase = 4 * torch.linalg.det(full).angle()
+        slopes = (rates[:, None] + rates) / 2  # of M_jk, (n, n, 2)
+        inverse = torch.linalg.inv(full)
+        gradient = 4 * torch.einsum("pkj,pjk,jkd->pd", inverse, m, slopes).imag
+        return phase, gradient
+
+
+@dataclass(frozen=True)
+class SineGordon(Simulator):
+    """Kinks and breathers that pass through each other, relativistically.
+
+    Attributes:
+        frames: times.
+        grid: points of space.
+        spacing: distance of points, in space and time alike; a kink at rest is about 4 wide.
+        kinks, breathers: fewest and most of either.
+        speed_limit: no soliton is faster; must be below 1.
+        rapidity: the solution is seen from a frame with random velocity, up to this rapidity.
+    """
+
+    name = "sine_gordon"
+    presets: ClassVar[Presets] = {"paper": {}, "small": {"frames": 48, "grid": (48,)}}
+    batch = 8
+
+    frames: int = 96
+    grid: tuple[int] = (96,)
+    spacing: float = 0.4
+    kinks: tuple[int, int] = (1, 3)
+    breathers: tuple[int, int] = (0, 2)
+    speed_limit: float = 0.8
+    rapidity: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_positive(frames=self.frames, grid=self.grid, spacing=self.spacing)
+        for name in ("kinks", "breathers"):
+            low, high = getattr(self, name)
+            if not 0 <= low <= high:
+                raise ValueError(f"{name} must be (fewest, most), got {(low, high)}")
+        if self.kinks[0] + self.breathers[0] == 0:
+            raise ValueError("there must be at least one kink or one breather")
+        if not 0 < self.speed_limit < 1:
+            raise ValueError(
+                f"speed_limit must be between 0 and 1, the speed of light, got {self.speed_limit}"
+            )
+        if not 0 <= self.rapidity < math.inf:
+            raise ValueError(f"rapidity must not be negative, got {self.rapidity}")
+
+    def header(self) -> Header:
+        return Header(
+            metric=(1, -1),
+            axes=("t", "x"),
+            spacing=(self.spacing, self.spacing),
+            boundary=("open", "open"),
+            fields=(
+                Field("sine", 0, "1"),
+                Field("cosine", 0, "1"),
+                Field("gradient", 1, "1/length"),
+            ),
+            frames=self.frames,
+            grid=self.grid,
+            frame_spacing=self.spacing,
+            time_axis=0,
+            units={"length": "1", "time": "length/c"},
+        )
+
+    def simulate(
+        self, rngs: Sequence[np.random.Generator], device: torch.device | str = "cpu"
+    ) -> dict[str, Tensor]:
+        fields = [self.observe(self.draw(rng).to(device)) for rng in rngs]
+        return {name: torch.stack([f[name] for f in fields]) for name in fields[0]}
+
+    def draw(self, rng: np.random.Generator) -> Solitons:
+        """Random solitons that meet within the grid."""
+        poles: list[complex] = []
+        coefficients: list[complex] = []
+        half = self.grid[0] * self.spacing / 2
+        middle = self.frames * self.spacing / 2
+        limit = math.atanh(self.speed_limit)
+        kinks, breathers = (int(rng.integers(a, b + 1)) for a, b in (self.kinks, self.breathers))
+        for number in range(kinks + breathers):
+            # rapidities in separate bands: solitons of equal velocity would be one
+            bands = kinks + breathers
+            low = -limit + 2 * limit * number / bands
+            theta = low + 2 * limit / bands * rng.uniform(0.1, 0.9)
+            where = rng.uniform(-half, half)
+            angle = 0.0 if number < kinks else rng.uniform(0.15, 0.42) * math.pi
+            pole = complex(math.exp(-theta) * math.cos(angle), math.exp(-theta) * math.sin(angle))
+            start = -(pole + 1 / pole) / 2 * where - (pole - 1 / pole) / 2 * middle
+            if number < kinks:
+                poles.append(pole)
+                coefficients.append(complex(start.real, math.pi * int(rng.integers(2))))
+            else:
+                start += 1j * rng.uniform(0, 2 * math.pi) + math.log(math.tan(angle))
+                poles += [pole, pole.conjugate()]
+                coefficients += [start, start.conjugate()]
+        solitons = Solitons(
+            torch.tensor(poles, dtype=torch.complex128),
+            torch.tensor(coefficients, dtype=torch.complex128),
+        )
+        if not self.rapidity:
+            return solitons
+        return solitons.boosted(rng.uniform(-self.rapidity, self.rapidity))
+
+    def observe(self, solitons: Solitons) -> dict[str, Tensor]:
+        """The fields on the grid, (frames, points, components)."""
+        device = solitons.pole.device
+        t = torch.arange(self.frames, dtype=torch.float64, device=device) * self.spacing
+        n = self.grid[0]
+        x = (torch.arange(n, dtype=torch.float64, device=device) - (n - 1) / 2) * self.spacing
+        phase, gradient = solitons.field(torch.cartesian_prod(t, x))
+        shape = (self.frames, n)
+        lifted = torch.stack([gradient[:, 0], -gradient[:, 1]], -1)  # upper index
+        return {
+            "sine": phase.sin().reshape(*shape, 1),
+            "cosine": (1 - phase.cos()).reshape(*shape, 1),
+            "gradient": lifted.reshape(*shape, 2),
+        }
