@@ -97,16 +97,15 @@ class Header:
             backgrounds = (*backgrounds, Background("displacement", 1, tuple(shift)))
             frames = changes.get("frames_in", max(1, min(16, self.frames // 2)))
             changes = {"frames_in": frames, "frames_out": frames, **changes}
-        return Task(
-            name or self.generator or "data",
-            self.metric,
-            self.fields,
-            time_axis=self.time_axis,
-            boundary=self.boundary,
-            spacing=self.spacing,
-            frame_spacing=self.frame_spacing,
-            backgrounds=backgrounds,
-        ).replace(**changes)
+        options: dict[str, Any] = {
+            "time_axis": self.time_axis,
+            "boundary": self.boundary,
+            "spacing": self.spacing,
+            "frame_spacing": self.frame_spacing,
+            "backgrounds": backgrounds,
+            **changes,
+        }
+        return Task(name or self.generator or "data", self.metric, self.fields, **options)
 
     def replace(self, **changes: Any) -> Header:
         """The same with some attributes changed."""
