@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STILLS = 4  #: frames of a picture
-LABEL_AT = 5.0  #: of a colour bar, in units of its width
 ARROWS = 12  #: along the longer side of a panel
 
 
@@ -50,16 +49,16 @@ def plot_fields(
     Returns:
         a matplotlib figure; ``figure.savefig("fields.png")`` writes it.
     """
-    header = source.header
-    frames = _frames(header, frame)
-    rows = panels(source, trajectory, frames, choose(header, fields))
     matplotlib()
     from matplotlib.figure import Figure
 
+    header = source.header
+    frames = _frames(header, frame)
+    rows = panels(source, trajectory, frames, choose(header, fields))
     width, height = panel_size(header)
     figure = Figure(
         figsize=(width * len(frames) + 1.5, (height + 0.12) * len(rows) + 0.9),
-        layout="constrained",
+        layout="compressed",
     )
     axes = figure.subplots(len(rows), len(frames), squeeze=False, sharex=True, sharey=True)
     for row, panel in enumerate(rows):
@@ -172,11 +171,8 @@ def label_axes(ax: Any, header: Header, bottom: bool, left: bool) -> None:
 
 def add_colour_bar(figure: Figure, axes: list[Any], panel: Panel) -> None:
     """One colour bar for images that share their colours."""
-    bar = figure.colorbar(
-        axes[-1].images[0], ax=axes, extend=panel.extend, pad=0.015, aspect=16, shrink=0.95
-    )
+    bar = figure.colorbar(axes[-1].images[0], ax=axes, extend=panel.extend, pad=0.015, aspect=16)
     bar.set_label(panel.label, fontsize=8)
-    bar.ax.yaxis.set_label_coords(LABEL_AT, 0.5)  # in line, however long the numbers are
     bar.ax.tick_params(labelsize=7, length=2.5)
     bar.locator = matplotlib().ticker.MaxNLocator(5)
     bar.update_ticks()

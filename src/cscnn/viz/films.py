@@ -96,8 +96,11 @@ def _film(
     rows = math.ceil(len(shown) / columns)
     width, height = (1.6 * side for side in panel_size(header))
     figure = Figure(
-        figsize=((width + 0.8) * columns + 0.3, (height + 0.4) * rows + 0.5), layout="constrained"
+        figsize=((width + 0.8) * columns + 0.3, (height + 0.4) * rows + 0.5), layout="compressed"
     )
+    engine = figure.get_layout_engine()
+    assert engine is not None
+    engine.set(w_pad=0.1)  # type: ignore[call-arg]
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     drawn = []
     for i, (ax, panel) in enumerate(zip(axes, shown, strict=False)):
