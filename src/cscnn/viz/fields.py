@@ -35,9 +35,9 @@ def plot_fields(
     space points right and the second up. Of a third the middle slice is shown, and the title says
     where it is. If time is an axis of the grid, it is what the columns show.
 
-    All images of a row share their colours, which are symmetric about 0 if there are negative
-    numbers. If the largest percent of the numbers would hide the rest, the colour bar ends in a
-    triangle that stands for them.
+    All images of a row share their colours, which are symmetric about 0 for components and for a
+    scalar with negative numbers. If the largest percent of the numbers would hide the rest, the
+    colour bar ends in a triangle that stands for them.
 
     Args:
         source: anything with ``header`` and ``read(number, start, stop)``.
