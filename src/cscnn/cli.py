@@ -1,4 +1,4 @@
-"""The command line: ``cscnn bench`` and ``cscnn info``."""
+"""The command line."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import cscnn
+from cscnn.data.commands import add_commands
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -90,6 +91,7 @@ def _parser() -> argparse.ArgumentParser:
         "--task", nargs="+", default=[], metavar="NAME", help="for models: some tasks"
     )
     info.set_defaults(run=_info)
+    add_commands(commands)
     return parser
 
 

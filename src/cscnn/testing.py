@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -13,8 +12,9 @@ from torch import Tensor, nn
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.blades import check_int
 from cscnn.algebra.clifford import check_algebra
+from cscnn.conv.symmetry import grid_symmetries, transform_on_grid
 from cscnn.kernels import SteerableKernel
-from cscnn.kernels.orbits import check_group, time_axis
+from cscnn.kernels.orbits import time_axis
 from cscnn.kernels.radial import FreeValues
 
 Field = Callable[[Tensor], Tensor]
@@ -270,39 +270,6 @@ def _special_points(algebra: CliffordAlgebra) -> Tensor:
 
 
 # --- grids ----------------------------------------------------------------------------------------
-
-
-def grid_symmetries(
-    algebra: CliffordAlgebra,
-    grid: Sequence[int],
-    spacing: Sequence[float] | None = None,
-    group: str = "O",
-) -> Iterator[Tensor]:
-    """Signed permutations of axes, (dim, dim), that preserve metric, grid and spacing."""
-    check_group(algebra, group)
-    kinds = list(zip(algebra.metric, grid, spacing or (1.0,) * algebra.dim, strict=True))
-    for order in itertools.permutations(range(algebra.dim)):
-        if all(kinds[i] == kinds[j] for i, j in enumerate(order)):
-            for signs in itertools.product((1.0, -1.0), repeat=algebra.dim):
-                g = torch.zeros(algebra.dim, algebra.dim, dtype=torch.float64)
-                for j, (i, sign) in enumerate(zip(order, signs, strict=True)):
-                    g[i, j] = sign
-                special = not group.startswith("SO") or torch.linalg.det(g) > 0
-                if special and (not group.endswith("+") or g[(time_axis(algebra),) * 2] > 0):
-                    yield g
-
-
-def transform_on_grid(algebra: CliffordAlgebra, g: Tensor, x: Tensor) -> Tensor:
-    """[g.f](y) = ρ(g) f(g^-1 y) about the centre of the grid, for a signed permutation g.
-
-    Args:
-        g: (dim, dim), from `grid_symmetries`.
-        x: field (batch, channels, *grid, blades).
-    """
-    source = [int(row.abs().argmax()) for row in g]  # new axis i runs along old axis source[i]
-    flips = [2 + i for i, j in enumerate(source) if g[i, j] < 0]
-    x = x.permute(0, 1, *(2 + j for j in source), x.dim() - 1).flip(flips)
-    return algebra.transform(g, x)
 
 
 def grid_equivariance_errors(

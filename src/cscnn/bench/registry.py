@@ -23,6 +23,7 @@ class Case:
         compare: the variants that compute what ``truth`` does; by default all.
         speedup: how many times faster than the reference the first variant has to be.
         memory: which fraction of the reference's peak memory the first variant may take.
+        seconds: how long the first variant may take.
         judged: the variants that the targets are asked of; by default the first.
         repeats: at most this many measurements of each variant, for slow cases.
         series: (name, size) of a case that is one of several of growing size; the slopes of time
@@ -36,6 +37,7 @@ class Case:
     truth: Work | None = None
     speedup: float | None = None
     memory: float | None = None
+    seconds: float | None = None
     compare: tuple[str, ...] | None = None
     judged: tuple[str, ...] | None = None
     repeats: int | None = None
@@ -74,7 +76,13 @@ def benchmark(name: str, title: str) -> Callable[[Callable[[], Iterator[Case]]],
 def names() -> tuple[str, ...]:
     """All registered benchmarks, in the order of registration."""
     # Importing them registers their cases.
-    from cscnn.bench import algebra_cases, conv_cases, kernel_cases, model_cases  # noqa: F401
+    from cscnn.bench import (  # noqa: F401
+        algebra_cases,
+        conv_cases,
+        data_cases,
+        kernel_cases,
+        model_cases,
+    )
 
     return tuple(_registry)
 

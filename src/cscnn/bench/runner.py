@@ -83,14 +83,19 @@ def _measure(name: str, case: Case, repeats: int) -> Iterator[Row]:
             ratio=ratio,
             peak_bytes=peaks[variant],
             error=errors.get(variant),
-            target=_verdict(case, ratio, peaks[variant] / max(peaks[case.reference], 1))
+            target=_verdict(
+                case, ratio, peaks[variant] / max(peaks[case.reference], 1), medians[variant]
+            )
             if variant in judged
             else "",
         )
 
 
-def _verdict(case: Case, time_ratio: float, memory_ratio: float) -> str:
+def _verdict(case: Case, time_ratio: float, memory_ratio: float, seconds: float) -> str:
     parts = []
+    if case.seconds is not None:
+        met = "met" if seconds <= case.seconds else "MISSED"
+        parts.append(f"time ≤ {case.seconds * 1e3:.4g} ms: {met}")
     if case.speedup is not None:
         met = "met" if time_ratio * case.speedup <= 1 else "MISSED"
         if case.speedup == int(case.speedup):

@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,11 @@ import numpy as np
 
 from cscnn.data.backend import h5py
 from cscnn.data.header import Header
+from cscnn.data.source import FieldSource, Trajectory
 
 FORMAT = "cscnn fields"
 FORMAT_VERSION = 1
 COMPRESSIONS = ("none", "lzf", "gzip")
-
-Trajectory = dict[str, np.ndarray]  #: field name -> (frames, *grid, components)
 
 
 def checksum(trajectory: Trajectory) -> np.ndarray:
@@ -82,6 +80,8 @@ def write(
         with temporary.open("rb+") as opened:
             os.fsync(opened.fileno())
         temporary.replace(path)
+    except (OSError, RuntimeError) as error:  # h5py reports a full disk as either
+        raise OSError(f"cannot write {path} (is the disk full?): {error}") from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -165,8 +165,8 @@ def _check_trajectory(header: Header, trajectory: Trajectory, index: int) -> Non
             )
 
 
-class FieldFile:
-    """A file of trajectories, open for reading in any number of processes.
+class FieldFile(FieldSource):
+    """A file of trajectories in the format of this library.
 
     Attributes:
         path: the file.
@@ -182,37 +182,20 @@ class FieldFile:
         FileNotFoundError: there is no file nothing.h5
     """
 
-    staggering = ""
-
-    def __init__(self, path: str | Path):
-        self.path = Path(path)
-        self._file: Any = None
-        self._pid = 0
-        file = self._open()
+    def _describe(self, file: Any) -> None:
         version = file.attrs.get("format_version")
         if file.attrs.get("format") != FORMAT:
-            raise ValueError(f"{self.path} is not a file of cscnn: it has no attribute format")
+            raise ValueError("this is not a file of cscnn: it has no attribute format")
         if version != FORMAT_VERSION:
             raise ValueError(
-                f"{self.path} has format version {version}, this cscnn reads {FORMAT_VERSION}"
+                f"this has format version {version}, this cscnn reads {FORMAT_VERSION}"
             )
-        try:
-            self.header = _read_header(file)
-            self.indices = tuple(int(i) for i in file["index"][:])
-            self._check_shapes(file)
-        except (KeyError, ValueError, TypeError, OSError) as error:
-            raise ValueError(f"{self.path}: {_plain(error)}") from error
+        self.header = _read_header(file)
+        self.indices = tuple(int(i) for i in file["index"][:])
+        self._check_shapes(file)
         first = file[dataset_name(self.header, self.header.fields[0].name)]
         self.dtype = str(first.dtype)
         self.compression = first.compression or "none"
-
-    def _open(self) -> Any:
-        """The handle of this process."""
-        if self._file is None or self._pid != os.getpid():
-            self._file = open_hdf5(self.path)
-            self._pid = os.getpid()
-            self._datasets: dict[str, Any] = {}
-        return self._file
 
     def _check_shapes(self, file: Any) -> None:
         for field in self.header.fields:
@@ -226,68 +209,17 @@ class FieldFile:
     def __len__(self) -> int:
         return len(self.indices)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_file": None, "_pid": 0, "_datasets": {}}
-
-    def read(self, number: int, start: int = 0, stop: int | None = None) -> Trajectory:
-        """Frames from start to stop of the trajectory at a position in the file."""
-        check_window(self, number, start, stop)
-        file = self._open()
-        result = {}
-        for field in self.header.fields:
-            if field.name not in self._datasets:
-                self._datasets[field.name] = file[dataset_name(self.header, field.name)]
-            try:
-                result[field.name] = self._datasets[field.name][number, start:stop]
-            except OSError as error:
-                raise OSError(
-                    f"{self.path}: cannot read field {field.name} of trajectory {number}: "
-                    f"{_plain(error)}"
-                ) from error
-        return result
+    def _window(self, number: int, start: int, stop: int) -> Trajectory:
+        return {
+            name: self._load(
+                dataset_name(self.header, name), number, np.s_[number, start:stop], name
+            )
+            for name in (field.name for field in self.header.fields)
+        }
 
     def checksum(self, number: int) -> np.ndarray:
         """The stored checksum of a trajectory."""
         return self._open()["checksum"][number]
-
-    def close(self) -> None:
-        """Close the handle of this process."""
-        if self._file is not None and self._pid == os.getpid():
-            self._file.close()
-        self._file = None
-
-    def __enter__(self) -> FieldFile:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def check_window(source: Any, number: int, start: int, stop: int | None) -> None:
-    """Raise unless a source has these frames of this trajectory."""
-    if not 0 <= number < len(source):
-        raise IndexError(f"{source.path} has {len(source)} trajectories, got {number}")
-    last = source.header.frames if stop is None else stop
-    if not 0 <= start < last <= source.header.frames:
-        raise IndexError(
-            f"{source.path} has frames 0 to {source.header.frames}, got {start} to {last}"
-        )
-
-
-def open_hdf5(path: Path) -> Any:
-    """An HDF5 file for reading, or an error that names it."""
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    try:
-        return h5py().File(path, "r")
-    except OSError as error:
-        kind = "is truncated" if "truncated" in str(error) else "is no HDF5 file or is damaged"
-        raise ValueError(f"{path} {kind}: {_plain(error)}") from error
-
-
-def _plain(error: BaseException) -> str:
-    """The message of an error without the quotes of a KeyError."""
-    return str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
 
 
 def _read_header(file: Any) -> Header:
@@ -328,18 +260,6 @@ def _read_header(file: Any) -> Header:
     return Header.from_dict(values)
 
 
-@contextmanager
-def opened(paths: Iterable[Path]) -> Iterator[list[FieldFile]]:
-    """Several files, closed at the end."""
-    files: list[FieldFile] = []
-    try:
-        files.extend(FieldFile(path) for path in paths)
-        yield files
-    finally:
-        for file in files:
-            file.close()
-
-
 def merge(
     paths: Sequence[Path],
     out: Path,
@@ -364,48 +284,49 @@ def merge(
     """
     if not paths:
         raise ValueError("there are no files to merge")
-    with opened(paths) as files:
-        where: dict[int, tuple[FieldFile, int]] = {}
-        for file in files:
-            if differences := files[0].header.differences(file.header):
+    with FieldFile(paths[0]) as first:
+        header, dtype = first.header, first.dtype
+        compression = compression or first.compression
+    where: dict[int, tuple[Path, int]] = {}
+    for path in paths:  # one after another: there may be more than a process can hold open
+        with FieldFile(path) as file:
+            if differences := header.differences(file.header):
                 raise ValueError(
-                    f"{file.path} and {files[0].path} are of different data: they differ in "
+                    f"{path} and {paths[0]} are of different data: they differ in "
                     f"{', '.join(differences)}"
                 )
-            if file.dtype != files[0].dtype:
-                raise ValueError(
-                    f"{file.path} holds {file.dtype}, {files[0].path} holds {files[0].dtype}"
-                )
+            if file.dtype != dtype:
+                raise ValueError(f"{path} holds {file.dtype}, {paths[0]} holds {dtype}")
             for number, index in enumerate(file.indices):
                 if index in where:
-                    raise ValueError(
-                        f"trajectory {index} is in both {where[index][0].path} and {file.path}"
-                    )
-                where[index] = (file, number)
-        wanted = range(max(where) + 1) if indices is None else indices
-        if missing := [i for i in wanted if i not in where]:
-            raise ValueError(
-                f"{len(missing)} of {len(wanted)} trajectories are missing, the first is "
-                f"{missing[0]}"
-            )
+                    raise ValueError(f"trajectory {index} is in both {where[index][0]} and {path}")
+                where[index] = (path, number)
+    wanted = range(max(where) + 1) if indices is None else indices
+    if missing := [i for i in wanted if i not in where]:
+        raise ValueError(
+            f"{len(missing)} of {len(wanted)} trajectories are missing, the first is {missing[0]}"
+        )
 
-        def trajectories() -> Iterator[Trajectory]:
+    def trajectories() -> Iterator[Trajectory]:
+        file: FieldFile | None = None
+        try:
             for index in progress(wanted):
-                file, number = where[index]
+                path, number = where[index]
+                if file is None or file.path != path:
+                    if file is not None:
+                        file.close()
+                    file = FieldFile(path)
                 trajectory = file.read(number)
                 if not np.array_equal(checksum(trajectory), file.checksum(number)):
-                    raise ValueError(f"{file.path}: trajectory {index} is damaged")
+                    raise ValueError(f"{path}: trajectory {index} is damaged")
                 yield trajectory
+        finally:
+            if file is not None:
+                file.close()
 
-        write(
-            out,
-            files[0].header,
-            trajectories(),
-            wanted,
-            dtype=files[0].dtype,
-            compression=compression or files[0].compression,
-            scratch=scratch,
-        )
+    write(
+        out, header, trajectories(), wanted, dtype=dtype, compression=compression, scratch=scratch
+    )
     return len(wanted)
 
 

@@ -91,21 +91,24 @@ class Header:
         axis, the displacement between input and output, in units of the input's length.
         """
         backgrounds = self.backgrounds
+        values: dict[str, Any] = {}
         if self.time_axis is not None:
             shift = [0.0] * len(self.metric)
             shift[self.time_axis] = 1.0
             backgrounds = (*backgrounds, Background("displacement", 1, tuple(shift)))
             frames = changes.get("frames_in", max(1, min(16, self.frames // 2)))
-            changes = {"frames_in": frames, "frames_out": frames, **changes}
-        options: dict[str, Any] = {
+            values = {"frames_in": frames, "frames_out": frames}
+        values |= {
+            "metric": self.metric,
+            "fields": self.fields,
             "time_axis": self.time_axis,
             "boundary": self.boundary,
             "spacing": self.spacing,
             "frame_spacing": self.frame_spacing,
             "backgrounds": backgrounds,
-            **changes,
         }
-        return Task(name or self.generator or "data", self.metric, self.fields, **options)
+        title = name or self.generator or "data"
+        return Task(title, **{**values, **changes})
 
     def replace(self, **changes: Any) -> Header:
         """The same with some attributes changed."""

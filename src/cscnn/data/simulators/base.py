@@ -57,7 +57,9 @@ class Simulator:
             raise ValueError(
                 f"unknown option {unknown[0]!r} of {cls.name}: choose from {', '.join(known)}"
             )
-        return cls(**{**cls.presets[preset], **options})
+        defaults = {f.name: f.default for f in dataclasses.fields(cls)}
+        given = {name: _like(name, value, defaults[name]) for name, value in options.items()}
+        return cls(**{**cls.presets[preset], **given})
 
     def parameters(self) -> dict[str, Any]:
         """All options."""
@@ -72,6 +74,20 @@ class Simulator:
             seed=seed,
             split=split,
         )
+
+
+def _like(name: str, value: Any, default: Any) -> Any:
+    """An option of the type of its default, or an error."""
+    if isinstance(default, tuple) and isinstance(value, tuple | list):
+        if len(value) != len(default):
+            raise ValueError(f"{name} takes {len(default)} values, got {value}")
+        return tuple(_like(name, v, d) for v, d in zip(value, default, strict=True))
+    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if type(value) is not type(default):
+        kind = f"{len(default)} values" if isinstance(default, tuple) else type(default).__name__
+        raise ValueError(f"{name} takes {kind}, e.g. {default}, got {value!r}")
+    return value
 
 
 def stream(name: str, seed: int, split: str, index: int) -> np.random.Generator:

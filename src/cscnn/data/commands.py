@@ -1,0 +1,240 @@
+"""The commands about data: ``cscnn generate`` and ``cscnn data``."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import dataclasses
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+
+def add_commands(commands: Any) -> None:
+    """Add the subcommands to those of ``cscnn``."""
+    _add_generate(commands)
+    data = commands.add_parser(
+        "data",
+        help="inspect, verify and join data files",
+        description="Inspects, verifies and joins data files.",
+    ).add_subparsers(title="commands", required=True, metavar="COMMAND")
+    info = data.add_parser("info", help="describe files: fields, grid, boundary, how it was made")
+    info.add_argument("file", nargs="+", type=Path)
+    info.add_argument("--json", action="store_true", help="machine-readable")
+    info.set_defaults(run=_info)
+    check = data.add_parser("check", help="read every number and compare the checksums")
+    check.add_argument("file", nargs="+", type=Path)
+    check.set_defaults(run=_check)
+    merge = data.add_parser(
+        "merge",
+        help="join shards into one file",
+        epilog="example: cscnn data merge data/train.shard-*.h5 --out data/train.h5",
+    )
+    merge.add_argument("file", nargs="+", type=Path)
+    merge.add_argument("--out", type=Path, required=True, help="the file to write")
+    merge.set_defaults(run=_merge)
+
+
+def _add_generate(commands: Any) -> None:
+    generate = commands.add_parser(
+        "generate",
+        help="simulate a data set",
+        description="Simulates a data set and writes one HDF5 file per split. Run the same command "
+        "again after an interruption, whatever it was, and it goes on; the result does not depend "
+        "on interruptions, workers or batches.",
+        epilog="example: cscnn generate navier_stokes --preset small --out data/smoke "
+        "--split train=512 valid=64 test=64 --workers 8. Tasks and their options: "
+        "cscnn generate --list",
+    )
+    generate.add_argument("task", nargs="?", metavar="TASK", help="which equations, see --list")
+    generate.add_argument("--list", action="store_true", help="list tasks and options, and stop")
+    generate.add_argument("--out", type=Path, metavar="DIR", help="folder for the files")
+    generate.add_argument(
+        "--split",
+        nargs="+",
+        default=["train=64", "valid=8", "test=8"],
+        metavar="NAME=COUNT",
+        help="trajectories of each split (default: train=64 valid=8 test=8)",
+    )
+    generate.add_argument(
+        "--preset", default="paper", help="paper, or small for a laptop (default: %(default)s)"
+    )
+    generate.add_argument(
+        "--set",
+        nargs="+",
+        default=[],
+        metavar="OPTION=VALUE",
+        help="change options, e.g. --set grid=96,96 viscosity=0.02",
+    )
+    generate.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
+    generate.add_argument("--workers", type=int, default=1, help="processes (default: %(default)s)")
+    generate.add_argument("--batch", type=int, help="trajectories that are simulated together")
+    generate.add_argument("--shard", default="0/1", metavar="I/N", help="only part I of N, from 0")
+    generate.add_argument("--dtype", default="float32", help="stored numbers: float32 or float64")
+    generate.add_argument("--compression", default="none", help="none, lzf or gzip")
+    generate.add_argument(
+        "--device", default="cpu", help="where to simulate (default: %(default)s)"
+    )
+    generate.set_defaults(run=_generate)
+
+
+def _generate(args: argparse.Namespace) -> int:
+    from cscnn.data.generate import generate, plans
+    from cscnn.data.simulators import create
+    from cscnn.progress import Bar
+
+    if args.list:
+        return _list_tasks()
+    if args.task is None or args.out is None:
+        raise ValueError("generate needs a task and --out DIR; cscnn generate --list shows tasks")
+    simulator = create(args.task, args.preset, **dict(map(_option, args.set)))
+    chosen = plans(
+        simulator,
+        args.out,
+        dict(map(_split, args.split)),
+        seed=args.seed,
+        shard=_shard(args.shard),
+        dtype=args.dtype,
+        compression=args.compression,
+        device=args.device,
+    )
+    try:
+        made = generate(
+            chosen, workers=args.workers, batch=args.batch, progress=Bar("trajectories")
+        )
+    except KeyboardInterrupt:
+        print("\ninterrupted: what is finished is kept, run the same command to go on")
+        return 130
+    for path, new in made.items():
+        size = path.stat().st_size / 1e6
+        print(f"{path}: {size:,.1f} MB" + ("" if new else " (was already complete)"))
+    return 0
+
+
+def _list_tasks() -> int:
+    from cscnn.data.simulators import SIMULATORS
+
+    for name, kind in SIMULATORS.items():
+        summary = (kind.__doc__ or "").splitlines()[0]
+        print(f"{name}: {summary}")
+        for field in dataclasses.fields(kind):
+            values = [
+                f"{preset} {options[field.name]}"
+                for preset, options in kind.presets.items()
+                if field.name in options
+            ]
+            print(f"  {field.name}={_shown(field.default)}" + "".join(f" ({v})" for v in values))
+    return 0
+
+
+def _shown(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _option(text: str) -> tuple[str, Any]:
+    """``grid=64,64`` -> ("grid", (64, 64))"""
+    name, found, value = text.partition("=")
+    if not found:
+        raise ValueError(f"--set takes OPTION=VALUE, got {text!r}")
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name, value
+
+
+def _split(text: str) -> tuple[str, int]:
+    name, found, count = text.partition("=")
+    if not found or not count.isdigit():
+        raise ValueError(f"--split takes NAME=COUNT, e.g. train=512, got {text!r}")
+    return name, int(count)
+
+
+def _shard(text: str) -> tuple[int, int]:
+    part, found, parts = text.partition("/")
+    if not found or not part.isdigit() or not parts.isdigit():
+        raise ValueError(f"--shard takes I/N, e.g. 0/8, got {text!r}")
+    return int(part), int(parts)
+
+
+def _info(args: argparse.Namespace) -> int:
+    from cscnn.data.files import FieldFile
+
+    described = []
+    for path in args.file:
+        with FieldFile(path) as file:
+            described.append(
+                {
+                    "path": str(path),
+                    "trajectories": len(file),
+                    "bytes": path.stat().st_size,
+                    "dtype": file.dtype,
+                    "compression": file.compression,
+                    **file.header.to_dict(),
+                }
+            )
+    if args.json:
+        print(json.dumps(described, indent=2))
+        return 0
+    for number, entry in enumerate(described):
+        print("\n" * bool(number) + _describe(entry))
+    return 0
+
+
+def _describe(entry: dict[str, Any]) -> str:
+    """A file for people."""
+    metric = "".join("+" if s > 0 else "-" for s in entry["metric"])
+    length, time = (entry["units"].get(name, "") for name in ("length", "time"))
+    lines = [
+        f"{entry['path']}: {entry['trajectories']} trajectories, {entry['bytes'] / 1e6:,.1f} MB, "
+        f"{entry['dtype']}, compression {entry['compression']}",
+        f"  made by     {entry['generator']} {entry['generator_version']}, seed {entry['seed']}, "
+        f"split {entry['split']}",
+        f"  metric      {metric} on axes {', '.join(entry['axes'])}"
+        + (", time is an axis of the grid" if entry["time_axis"] is not None else ""),
+        f"  grid        {' × '.join(map(str, entry['grid']))} points of space, spacing "
+        f"{', '.join(f'{h:g}' for h in entry['spacing'])} {length}",
+        f"  boundary    {', '.join(entry['boundary'])}",
+        f"  frames      {entry['frames']}, {entry['frame_spacing']:g} {time} apart",
+    ]
+    for field in entry["fields"]:
+        lines.append(f"  field       {field['name']}: grade {field['grade']}, {field['units']}")
+    for background in entry["backgrounds"]:
+        lines.append(
+            f"  background  {background['name']}: grade {background['grade']}, "
+            f"{tuple(background['components'])}"
+        )
+    lines.append(f"  options     {json.dumps(entry['parameters'])}")
+    return "\n".join(lines)
+
+
+def _check(args: argparse.Namespace) -> int:
+    from cscnn.data.files import problems
+    from cscnn.progress import Bar
+
+    bad = 0
+    for path in args.file:
+        bar = Bar("trajectories")
+
+        def through(items: Iterable[int], what: str = path.name, bar: Bar = bar) -> Iterable[int]:
+            return bar.over(what, list(items))
+
+        found = list(problems(path, through))
+        bad += bool(found)
+        for text in found:
+            print(text)
+        if not found:
+            print(f"{path}: all well")
+    return int(bad > 0)
+
+
+def _merge(args: argparse.Namespace) -> int:
+    from cscnn.data.files import merge
+    from cscnn.progress import Bar
+
+    if args.out.exists():
+        raise FileExistsError(f"{args.out} exists: remove it first, or choose another name")
+    bar = Bar("trajectories")
+    count = merge(args.file, args.out, progress=lambda items: bar.over("joining", items))
+    print(f"{args.out}: {count} trajectories")
+    return 0

@@ -1,0 +1,78 @@
+"""Reading trajectories, whoever wrote them: files of this library, PDEArena and The Well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cscnn.data.files import FieldFile
+from cscnn.data.readers.checks import SPLITS
+from cscnn.data.readers.pdearena import MaxwellFile, NavierStokesFile
+from cscnn.data.readers.the_well import WellFile
+from cscnn.data.source import FieldSource, open_hdf5
+
+#: Kinds of files and the options that they know.
+OPTIONS: dict[type[FieldSource], tuple[str, ...]] = {
+    FieldFile: (),
+    NavierStokesFile: ("centre",),
+    MaxwellFile: ("centre",),
+    WellFile: ("fields", "grades"),
+}
+
+
+def open_fields(
+    path: str | Path,
+    *,
+    centre: bool | None = None,
+    fields: Sequence[str] | None = None,
+    grades: Mapping[str, int] | None = None,
+) -> FieldSource:
+    """Open a file of trajectories, recognised by its content.
+
+    Args:
+        path: an HDF5 file of this library, of PDEArena or of The Well.
+        centre: PDEArena: average components to cell centres (the default) or leave them staggered.
+        fields: The Well: names of the fields to read; by default all.
+        grades: The Well: grades of fields that are axial, e.g. ``{"magnetic_field": 2}``.
+
+    Example:
+        >>> open_fields("nothing.h5")
+        Traceback (most recent call last):
+        FileNotFoundError: there is no file nothing.h5
+    """
+    path = Path(path)
+    with open_hdf5(path) as file:
+        kind = _recognise(file, path)
+    options = {"centre": centre, "fields": fields, "grades": grades}
+    given = {name: value for name, value in options.items() if value is not None}
+    if unknown := sorted(set(given) - set(OPTIONS[kind])):
+        raise ValueError(f"{path} is a {kind.__name__}, which has no option {', '.join(unknown)}")
+    return kind(path, **given)
+
+
+def _recognise(file: Any, path: Path) -> type[FieldSource]:
+    if "format" in file.attrs:
+        return FieldFile
+    if {"dataset_name", "n_spatial_dims"} <= set(file.attrs) or "t0_fields" in file:
+        return WellFile
+    groups = [file, *(file[name] for name in SPLITS if name in file)]
+    names = {name for group in groups if hasattr(group, "keys") for name in group}
+    if "pres" in names:
+        raise ValueError(
+            f"{path} looks like shallow water of PDEArena, which is not supported: its grid of "
+            "longitudes and latitudes covers a sphere, not flat space"
+        )
+    if names & {"d_field", "h_field"}:
+        return MaxwellFile
+    if names & {"u", "vx", "vy"} and names & set(SPLITS):
+        return NavierStokesFile
+    raise ValueError(
+        f"{path} is of no known kind. Expected an attribute format (cscnn), a group train, valid "
+        "or test with u, vx, vy or d_field, h_field (PDEArena), or attributes dataset_name, "
+        f"n_spatial_dims and a group t0_fields (The Well); got attributes {sorted(file.attrs)} and "
+        f"{sorted(file)}"
+    )
+
+
+__all__ = ["FieldSource", "MaxwellFile", "NavierStokesFile", "WellFile", "open_fields"]

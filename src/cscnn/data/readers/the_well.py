@@ -1,0 +1,261 @@
+"""Files of The Well and others in its format: cartesian grids in two or three dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cscnn.data.header import Header
+from cscnn.data.readers.checks import (
+    SPLITS,
+    UNEVEN,
+    check_finite,
+    check_shape,
+    dataset,
+    even_step,
+)
+from cscnn.data.source import FieldSource, Trajectory
+from cscnn.models.tasks import Field
+
+SAME = 1e-5  #: spacings closer than this, relative, are one: coordinates are rounded to float32
+PRECEDENCE = ("periodic", "open", "wall")  #: of boundary conditions on one side of the grid
+
+
+@dataclass(frozen=True)
+class StoredField:
+    """Where a field is, and along which axes it varies; along the others it is stored once."""
+
+    dataset: str
+    order: int
+    grade: int
+    by_sample: bool
+    by_time: bool
+    by_axis: tuple[bool, ...]
+
+
+class WellFile(FieldSource):
+    """Scalars, vectors and antisymmetric tensors of a file of The Well.
+
+    Args:
+        path: the file.
+        fields: names of the fields to read; by default all.
+        grades: for fields that are not what their group says: grade 2 makes an axial vector of
+            space, such as a magnetic field, a bivector; the dimension makes a value a pseudoscalar.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        fields: Sequence[str] | None = None,
+        grades: Mapping[str, int] | None = None,
+    ):
+        self._wanted = None if fields is None else list(fields)
+        self._grades = dict(grades or {})
+        super().__init__(path)
+
+    def _describe(self, file: Any) -> None:
+        kind = str(attribute(file, "grid_type"))
+        if kind != "cartesian":
+            raise ValueError(
+                f"grid_type is {kind!r}, expected 'cartesian': on curvilinear coordinates a shift "
+                "of the grid is no isometry of space, so no convolution is equivariant"
+            )
+        dim = int(attribute(file, "n_spatial_dims"))
+        self._length = int(attribute(file, "n_trajectories"))
+        if dim not in (2, 3) or self._length < 1:
+            raise ValueError(
+                f"expected 2 or 3 n_spatial_dims and at least one of n_trajectories, got {dim} and "
+                f"{self._length}"
+            )
+        axes = texts(attribute(group_of(file, "dimensions"), "spatial_dims"))
+        if len(axes) != dim:
+            raise ValueError(f"n_spatial_dims is {dim}, but spatial_dims is {axes}")
+        frames, frame_spacing = _times(file["dimensions"])
+        grid, spacing = _coordinates(file["dimensions"], axes)
+        self._stored = {
+            name: self._check_field(file, where, order, (self._length, frames, *grid))
+            for name, (where, order) in self._choose(file).items()
+        }
+        types = [file[stored.dataset].dtype for stored in self._stored.values()]
+        self.dtype = str(np.result_type(np.float32, *types).newbyteorder("="))
+        folder = self.path.resolve().parent.name
+        listed = texts(file.attrs.get("simulation_parameters", ()))
+        self.header = Header(
+            metric=(1,) * dim,
+            axes=tuple(axes),
+            spacing=spacing,
+            boundary=tuple(boundary(file, axis) for axis in axes),
+            fields=tuple(Field(name, stored.grade) for name, stored in self._stored.items()),
+            frames=frames,
+            grid=grid,
+            frame_spacing=frame_spacing,
+            generator=str(attribute(file, "dataset_name")),
+            parameters={n: np.asarray(file.attrs[n]).tolist() for n in listed if n in file.attrs},
+            split=folder if folder in SPLITS else "",
+        )
+
+    def _choose(self, file: Any) -> dict[str, tuple[str, int]]:
+        """Dataset and tensor order of the wanted fields."""
+        known: dict[str, tuple[str, int]] = {}
+        for order in range(3):
+            group = file.get(f"t{order}_fields")
+            for name in texts(() if group is None else attribute(group, "field_names")):
+                if name in known:
+                    raise ValueError(f"field {name} is in both {known[name][0]} and {group.name}")
+                known[name] = (f"t{order}_fields/{name}", order)
+        wanted = list(known) if self._wanted is None else self._wanted
+        for name in (*wanted, *self._grades):
+            if name not in known:
+                raise ValueError(f"there is no field {name!r}, only {', '.join(known)}")
+        if not wanted:
+            raise ValueError(f"there are no fields to read, only {', '.join(known) or 'nothing'}")
+        for name in wanted:
+            where, order = known[name]
+            found = dataset(file, where)
+            if order == 2 and not found.attrs.get("antisymmetric", False):
+                others = [other for other in wanted if known[other][1] < 2]
+                raise ValueError(
+                    f"field {name} ({where}) is a tensor of rank 2 that is not antisymmetric. Only "
+                    "its antisymmetric part and its trace are multivectors; the symmetric "
+                    "traceless part is in no grade, and a network of multivectors cannot rotate "
+                    f"it. Choose other fields, such as fields={others}"
+                )
+        return {name: known[name] for name in wanted}
+
+    def _check_field(
+        self, file: Any, where: str, order: int, sizes: tuple[int, ...]
+    ) -> StoredField:
+        found, name = file[where], where.split("/")[1]
+        by_axis = tuple(bool(b) for b in np.atleast_1d(attribute(found, "dim_varying")))
+        dim = len(sizes) - 2
+        if len(by_axis) != dim:
+            raise ValueError(f"{found.name}: dim_varying must have {dim} values, got {by_axis}")
+        stored = StoredField(
+            where,
+            order,
+            self._grades.get(name, order),
+            bool(attribute(found, "sample_varying")),
+            bool(attribute(found, "time_varying")),
+            by_axis,
+        )
+        allowed = {0: (0, dim), 1: (1, dim - 1), 2: (2,)}[order]
+        if stored.grade not in allowed:
+            choices = " or ".join(str(grade) for grade in sorted(set(allowed)))
+            raise ValueError(f"field {name} ({where}) has grade {choices}, got {stored.grade}")
+        varying = (stored.by_sample, stored.by_time, *by_axis)
+        shape = tuple(n for n, varies in zip(sizes, varying, strict=True) if varies)
+        check_shape(found, shape + (dim,) * order)
+        return stored
+
+    def __len__(self) -> int:
+        return self._length
+
+    def _window(self, number: int, start: int, stop: int) -> Trajectory:
+        result = {}
+        for name, stored in self._stored.items():
+            index = ((number,) if stored.by_sample else ()) + (
+                (slice(start, stop),) if stored.by_time else ()
+            )
+            array = np.asarray(self._load(stored.dataset, number, index, name))
+            missing = [0] if not stored.by_time else []
+            missing += [axis for axis, varies in enumerate(stored.by_axis, 1) if not varies]
+            array = np.expand_dims(array, missing)
+            check_finite(self.path, name, number, start, array)
+            shape = (stop - start, *self.header.shape(name)[1:])
+            result[name] = np.array(np.broadcast_to(_components(array, stored), shape), self.dtype)
+        return result
+
+
+def _components(array: np.ndarray, stored: StoredField) -> np.ndarray:
+    """Tensors (..., dim, dim), vectors (..., dim) or values (...), as components of a grade."""
+    if stored.order == 0:
+        return array[..., None]
+    if stored.order == 2:
+        rows, columns = np.triu_indices(array.shape[-1], 1)
+        return array[..., rows, columns]
+    if stored.grade == 1:
+        return array
+    return np.stack([array[..., 2], -array[..., 1], array[..., 0]], -1)  # on e12, e13, e23
+
+
+def _times(dimensions: Any) -> tuple[int, float]:
+    """Number of frames and time between them."""
+    found = dataset(dimensions, "time")
+    rows = np.atleast_2d(found[()])
+    if rows.shape[-1] == 1:
+        return 1, 1.0
+    steps = [even_step(row, found.name) for row in rows]
+    if max(steps) - min(steps) > UNEVEN * max(steps):
+        raise ValueError(
+            f"dataset {found.name} must have one step for all trajectories, got {min(steps)} to "
+            f"{max(steps)}"
+        )
+    return rows.shape[-1], steps[0]
+
+
+def _coordinates(dimensions: Any, axes: Sequence[str]) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Points and their distance along each axis; distances that differ by rounding are one."""
+    grid: list[int] = []
+    steps: list[float] = []
+    for axis in axes:
+        found = dataset(dimensions, axis)
+        rows = np.atleast_2d(found[()])
+        if found.attrs.get("time_varying", False) or rows.ndim > 2 or (rows[1:] != rows[:-1]).any():
+            raise ValueError(
+                f"coordinates {found.name} must be one row for all trajectories and times, got "
+                f"shape {found.shape}"
+            )
+        step = even_step(rows[0], found.name)
+        grid.append(rows.shape[-1])
+        steps.append(next((s for s in steps if abs(s - step) < SAME * step), step))
+    return tuple(grid), tuple(steps)
+
+
+def boundary(file: Any, axis: str) -> str:
+    """Kind of boundary of an axis: that of its two ends, open if they differ or nothing is said."""
+    low, high = (
+        next((kind for kind in PRECEDENCE if kind in kinds), "open")
+        for kinds in (set(_kinds(file, axis, 0)), set(_kinds(file, axis, -1)))
+    )
+    return low if low == high else "open"
+
+
+def _kinds(file: Any, axis: str, end: int) -> Iterator[str]:
+    """Boundary conditions at one end of an axis; a wall counts only if it covers the whole end."""
+    for group in file.get("boundary_conditions", {}).values():
+        kind = str(attribute(group, "bc_type")).lower()
+        if kind not in PRECEDENCE:
+            raise ValueError(f"{group.name}: bc_type must be one of {PRECEDENCE}, got {kind!r}")
+        dims = texts(attribute(group, "associated_dims"))
+        if axis in dims:
+            mask = np.asarray(dataset(group, "mask")[()], bool)
+            if mask.ndim < len(dims):
+                raise ValueError(f"{group.name}/mask has {mask.ndim} axes, expected {len(dims)}")
+            side = mask.take(end, mask.ndim - len(dims) + dims.index(axis))
+            if side.all() if kind == "wall" else side.any():
+                yield kind
+
+
+def group_of(file: Any, name: str) -> Any:
+    """A group of the file, or an error that names it."""
+    if name not in file:
+        raise ValueError(f"group {name} is missing")
+    return file[name]
+
+
+def attribute(item: Any, name: str) -> Any:
+    """An attribute of a file, group or dataset, or an error that names it."""
+    if name not in item.attrs:
+        raise ValueError(f"{item.name} has no attribute {name}")
+    value = item.attrs[name]
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def texts(value: Any) -> list[str]:
+    """A list of names, which HDF5 may hold as one string, as bytes, or as an empty array."""
+    return [v.decode() if isinstance(v, bytes) else str(v) for v in np.atleast_1d(value)]

@@ -1,0 +1,317 @@
+"""Generation: the same bytes whatever happens to it."""
+
+import hashlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+
+from cscnn.cli import main
+from cscnn.data import FieldFile
+from cscnn.data.files import merge, problems
+from cscnn.data.generate import Plan, generate, plans
+from cscnn.data.simulators import NavierStokes, create
+
+SMOKE = NavierStokes(grid=(12, 12), frames=2, warmup=1, every=1)
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")
+
+
+def make(folder: Path, count: int = 10, **options: object) -> list[Plan]:
+    keep = {k: options.pop(k) for k in ("workers", "batch", "progress") if k in options}
+    chosen = plans(SMOKE, folder, {"train": count}, **options)
+    generate(chosen, **keep)
+    return chosen
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    return make(folder)[0].path
+
+
+def test_workers_batches_and_order_do_not_matter(tmp_path: Path, undisturbed: Path) -> None:
+    for name, options in {
+        "one": {"batch": 1},
+        "many": {"batch": 10},
+        "two": {"workers": 2},
+    }.items():
+        (plan,) = make(tmp_path / name, **options)
+        assert digest(plan.path) == digest(undisturbed), name
+        assert list(plan.path.parent.iterdir()) == [plan.path]
+    assert list(problems(undisturbed)) == []
+
+
+def test_seeds_and_splits_matter(tmp_path: Path, undisturbed: Path) -> None:
+    (other,) = make(tmp_path, seed=1)
+    assert digest(other.path) != digest(undisturbed)
+    chosen = plans(SMOKE, tmp_path / "splits", {"train": 2, "test": 2})
+    generate(chosen)
+    first, second = (FieldFile(plan.path).read(0)["smoke"] for plan in chosen)
+    assert (first != second).any()
+
+
+def test_more_trajectories_begin_with_the_same(tmp_path: Path, undisturbed: Path) -> None:
+    (longer,) = make(tmp_path, count=12)
+    a, b = FieldFile(longer.path), FieldFile(undisturbed)
+    assert all((a.read(i)["velocity"] == b.read(i)["velocity"]).all() for i in range(10))
+
+
+def test_shards_merge_to_the_whole(tmp_path: Path, undisturbed: Path) -> None:
+    paths = [make(tmp_path, shard=(i, 3))[0].path for i in range(3)]
+    assert [p.name for p in paths] == [f"train.shard-{i}-of-3.h5" for i in range(3)]
+    assert sorted(i for p in paths for i in FieldFile(p).indices) == list(range(10))
+    merge(paths, tmp_path / "train.h5")
+    assert digest(tmp_path / "train.h5") == digest(undisturbed)
+
+
+def test_complete_files_are_left_alone(tmp_path: Path) -> None:
+    (plan,) = make(tmp_path)
+    before = plan.path.stat().st_mtime_ns
+    assert generate([plan]) == {plan.path: False}
+    assert plan.path.stat().st_mtime_ns == before
+
+
+def test_other_data_are_not_overwritten(tmp_path: Path) -> None:
+    make(tmp_path)
+    with pytest.raises(ValueError, match="seed is 0, not 5; choose another folder"):
+        make(tmp_path, seed=5)
+    with pytest.raises(ValueError, match="exists with 10 trajectories, not 11"):
+        make(tmp_path, count=11)
+    with pytest.raises(ValueError, match="dtype is float32, not float64"):
+        make(tmp_path, dtype="float64")
+    changed = plans(NavierStokes(grid=(12, 12), frames=2, warmup=1, every=1, viscosity=0.02),
+                    tmp_path, {"train": 10})  # fmt: skip
+    with pytest.raises(ValueError, match=r"viscosity is 0.01, not 0.02"):
+        generate(changed)
+
+
+class Stop(Exception):
+    pass
+
+
+def interrupted(folder: Path, after: int) -> Plan:
+    """An attempt that ends after some trajectories."""
+
+    def progress(what: str, done: int, total: int) -> None:
+        if done >= after:
+            raise Stop
+
+    (plan,) = plans(SMOKE, folder, {"train": 10})
+    with pytest.raises(Stop):
+        generate([plan], batch=1, progress=progress)
+    assert not plan.path.exists()
+    return plan
+
+
+def test_resumes_where_it_stopped(tmp_path: Path, undisturbed: Path) -> None:
+    plan = interrupted(tmp_path, 6)
+    seen = []
+    generate([plan], batch=3, progress=lambda what, done, total: seen.append((what, done)))
+    assert seen[:2] == [("train", 6), ("train", 9)]
+    assert digest(plan.path) == digest(undisturbed)
+
+
+def test_damaged_parts_are_made_again(tmp_path: Path, undisturbed: Path) -> None:
+    plan = interrupted(tmp_path, 6)
+    first, second, *_ = sorted(plan.parts.glob("*.h5"))
+    first.write_bytes(first.read_bytes()[:1000])
+    second.write_bytes(b"")
+    generate([plan])
+    assert digest(plan.path) == digest(undisturbed)
+
+
+def test_parts_of_another_run_are_not_mixed_in(tmp_path: Path) -> None:
+    interrupted(tmp_path, 4)
+    with pytest.raises(ValueError, match="holds other data than asked for: seed is 0, not 1"):
+        make(tmp_path, seed=1)
+
+
+@needs_fork
+def test_twenty_kills(tmp_path: Path, undisturbed: Path) -> None:
+    """SIGKILL at random moments, while simulating and while joining."""
+    (plan,) = plans(SMOKE, tmp_path, {"train": 10})
+    chance = random.Random(0)
+    kills = 0
+    while kills < 20 and not plan.path.exists():
+        pid = fork(lambda: generate([plan], batch=1, progress=lambda *_: time.sleep(0.01)))
+        time.sleep(chance.uniform(0, 0.12))
+        os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        kills += os.WIFSIGNALED(status)
+        if plan.path.exists():  # what has its name is complete
+            assert digest(plan.path) == digest(undisturbed)
+    assert kills == 20
+    generate([plan], batch=1)
+    assert digest(plan.path) == digest(undisturbed)
+    assert list(tmp_path.iterdir()) == [plan.path]
+
+
+def fork(function) -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            function()
+            code = 0
+        finally:
+            os._exit(code)
+    return pid
+
+
+@needs_fork
+def test_a_full_disk_loses_nothing(tmp_path: Path, undisturbed: Path) -> None:
+    """A limit on the size of files stops the joining, as a full disk would."""
+    (plan,) = plans(SMOKE, tmp_path, {"train": 10})
+    report = tmp_path.parent / f"{tmp_path.name}.txt"
+
+    def limited() -> None:
+        import resource
+
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        limit = undisturbed.stat().st_size - 1000
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        try:
+            generate([plan], batch=1)
+        except OSError as error:
+            report.write_text(str(error))
+            raise
+
+    pid = fork(limited)
+    _, status = os.waitpid(pid, 0)
+    assert os.WEXITSTATUS(status) == 1
+    assert "cannot write" in report.read_text()
+    assert not plan.path.exists()
+    assert len(list(plan.parts.glob("*.h5"))) == 10  # the parts are below the limit
+    generate([plan])
+    assert digest(plan.path) == digest(undisturbed)
+
+
+@needs_fork
+def test_the_command_survives_kills_of_all_its_processes(tmp_path: Path) -> None:
+    command = [
+        sys.executable, "-m", "cscnn.cli", "generate", "navier_stokes", "--out", str(tmp_path),
+        "--split", "train=80", "--set", "grid=12,12", "frames=2", "--batch", "1", "--workers", "2",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
+    parts = tmp_path / ".train.h5.parts"
+    deadline = time.monotonic() + 120
+    while len(list(parts.glob("*.h5"))) < 5 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "train.h5").exists()
+    assert len(list(parts.glob("*.h5"))) >= 5
+    done = {p.name for p in parts.glob("*.h5")}
+    assert main(command[3:-2]) == 0
+    assert done
+    (expected,) = plans(
+        create("navier_stokes", grid=(12, 12), frames=2), tmp_path / "x", {"train": 80}
+    )
+    generate([expected])
+    assert digest(tmp_path / "train.h5") == digest(expected.path)
+
+
+def test_memory_does_not_grow_with_the_number_of_trajectories(tmp_path: Path) -> None:
+    import tracemalloc
+
+    simulator = NavierStokes(grid=(48, 48), frames=2, warmup=0, every=1)
+    peaks = []
+    for count in (8, 40):
+        tracemalloc.start()
+        generate(plans(simulator, tmp_path / str(count), {"train": count}), batch=4)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    trajectory = 2 * 48 * 48 * 3 * 4  # bytes
+    assert peaks[0] > trajectory
+    assert peaks[1] - peaks[0] < 4 * trajectory
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"shard": (3, 3)}, "0 <= i < n, got 3/3"),
+        ({"shard": (0, 20)}, r"shard 0/20 of 10 trajectories \(train\) is empty"),
+        ({"dtype": "float16"}, "float16"),
+        ({"compression": "rar"}, "rar"),
+        ({"workers": 0}, "workers must be .* got 0"),
+        ({"batch": 0}, "batch must be .* got 0"),
+        ({"count": 0}, "trajectories of split train"),
+    ],
+)
+def test_impossible_plans(tmp_path: Path, options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(tmp_path, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_names_of_splits(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"plain name such as train, got '../x'"):
+        plans(SMOKE, tmp_path, {"../x": 1})
+    with pytest.raises(ValueError, match="no splits"):
+        plans(SMOKE, tmp_path, {})
+
+
+def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    smoke = ["navier_stokes", "--out", str(tmp_path), "--set", "grid=8,8", "frames=2"]
+    assert main(["generate", *smoke, "--split", "train=3", "--compression", "gzip"]) == 0
+    assert main(["generate", *smoke, "--split", "train=3"]) == 0
+    assert "already complete" in capsys.readouterr().out
+    file = str(tmp_path / "train.h5")
+    assert main(["data", "info", file]) == 0
+    text = capsys.readouterr().out
+    for expected in ("3 trajectories", "metric      ++ on axes x, y", "velocity: grade 1, m/s",
+                     "wall, wall", "compression gzip", "buoyancy"):  # fmt: skip
+        assert expected in text
+    assert main(["data", "info", "--json", file]) == 0
+    assert '"metric": [' in capsys.readouterr().out
+    assert main(["data", "check", file]) == 0
+    assert "all well" in capsys.readouterr().out
+    for i in range(2):
+        assert main(["generate", *smoke, "--split", "test=4", "--shard", f"{i}/2"]) == 0
+    shards = [str(tmp_path / f"test.shard-{i}-of-2.h5") for i in range(2)]
+    assert main(["data", "merge", *shards, "--out", str(tmp_path / "test.h5")]) == 0
+    assert main(["data", "merge", *shards, "--out", str(tmp_path / "test.h5")]) == 1
+    assert "exists: remove it first" in capsys.readouterr().err
+    (tmp_path / "train.h5").write_bytes(b"nothing")
+    assert main(["data", "check", file]) == 1
+    assert "train.h5 is no HDF5 file" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["navier_stokes"], "needs a task and --out DIR"),
+        (["euler", "--out", "X"], "unknown task 'euler'"),
+        (["navier_stokes", "--out", "X", "--split", "train"], "NAME=COUNT, e.g. train=512"),
+        (["navier_stokes", "--out", "X", "--shard", "1"], "I/N, e.g. 0/8, got '1'"),
+        (["navier_stokes", "--out", "X", "--set", "grid"], "OPTION=VALUE, got 'grid'"),
+        (["navier_stokes", "--out", "X", "--set", "grid=a"], "grid takes 2 values"),
+        (["navier_stokes", "--out", "X", "--preset", "tiny"], "unknown preset 'tiny'"),
+    ],
+)
+def test_bad_commands(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [str(tmp_path) if a == "X" else a for a in arguments]
+    assert main(["generate", *arguments]) == 1
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_list_shows_tasks_and_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", "--list"]) == 0
+    text = capsys.readouterr().out
+    assert "navier_stokes: Smoke that rises" in text
+    assert "viscosity=0.01" in text
