@@ -16,7 +16,7 @@ help:
 	@echo "make oracles  install the packages of the published data, so that make test compares with them"
 	@echo "make bench  speed, memory and rounding error beside the alternatives; writes docs/benchmarks.md"
 	@echo "make models  what each model costs on each task; writes docs/models.md"
-	@echo "make figures  the pictures of the README, into docs/figures"
+	@echo "make figures  the pictures of the README and of the data cards, into docs/figures"
 	@echo "make clean  remove .venv and caches"
 
 $(BIN)/python:
@@ -55,6 +55,7 @@ models: $(VENV)/.dev
 
 figures: $(VENV)/.dev
 	$(BIN)/python examples/kernel_figures.py docs/figures
+	$(BIN)/python examples/data_figures.py docs/figures --cards docs/data --no-times
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

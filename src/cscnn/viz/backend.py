@@ -7,8 +7,16 @@ from typing import Any
 
 def pyplot() -> Any:
     """``matplotlib.pyplot``, or an error that says what to install."""
+    matplotlib()
+    from matplotlib import pyplot as plt
+
+    return plt
+
+
+def matplotlib() -> Any:
+    """The package ``matplotlib``, or an error that says what to install."""
     try:
-        from matplotlib import pyplot as plt
+        import matplotlib
     except ImportError as error:
         raise ImportError("plots need matplotlib: pip install 'cscnn[viz]'") from error
-    return plt
+    return matplotlib

@@ -1,0 +1,123 @@
+"""Films of stored fields."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cscnn.data.header import Header
+from cscnn.viz.backend import matplotlib
+from cscnn.viz.fields import (
+    add_colour_bar,
+    arrow_components,
+    choose,
+    describe,
+    draw,
+    label_axes,
+    panel_size,
+)
+from cscnn.viz.panels import Panel, Source, panels, time_label
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SUFFIXES = (".gif", ".mp4")
+
+
+def animate(
+    source: Source,
+    path: str | Path,
+    trajectory: int = 0,
+    fields: str | Sequence[str] | None = None,
+    fps: float = 8,
+    *,
+    dpi: int = 100,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> Path:
+    """A film of a trajectory with the panels of `plot_fields`, written whole or not at all.
+
+    Args:
+        source: anything with ``header`` and ``read(number, start, stop)``.
+        path: a file ``.gif``, or ``.mp4`` if the program ffmpeg is installed.
+        trajectory: its position in the source.
+        fields: names of the fields; all by default.
+        fps: frames per second.
+        dpi: pixels per inch; a panel is about two inches wide.
+        progress: told how many frames are done, of how many.
+
+    Returns:
+        the path.
+    """
+    header, path = source.header, Path(path)
+    chosen, writer = choose(header, fields), _writer(path, fps)
+    shown = panels(source, trajectory, range(header.frames), chosen)
+    figure, update = _film(header, shown, trajectory)
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    try:
+        with writer.saving(figure, str(temporary), dpi):
+            for number in range(header.frames):
+                update(number)
+                writer.grab_frame()
+                progress(number + 1, header.frames)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return path
+
+
+def _writer(path: Path, fps: float) -> Any:
+    if not fps > 0:
+        raise ValueError(f"fps must be positive, got {fps}")
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"a film ends in {' or '.join(SUFFIXES)}, got {path.name!r}")
+    matplotlib()
+    from matplotlib import animation
+
+    if path.suffix.lower() == ".gif":
+        return animation.PillowWriter(fps=fps)  # type: ignore[arg-type]
+    if not animation.FFMpegWriter.isAvailable():
+        raise ValueError(
+            f"{path.name} needs the program ffmpeg, which is not installed: install it, or write "
+            f"{path.stem}.gif"
+        )
+    return animation.FFMpegWriter(fps=fps)  # type: ignore[arg-type]
+
+
+def _film(
+    header: Header, shown: Sequence[Panel], trajectory: int
+) -> tuple[Figure, Callable[[int], None]]:
+    """A figure of all panels, and what sets it to a frame."""
+    from matplotlib.figure import Figure
+
+    columns = len(shown) if len(shown) < 4 else math.ceil(len(shown) / 2)
+    rows = math.ceil(len(shown) / columns)
+    width, height = (1.6 * side for side in panel_size(header))
+    figure = Figure(
+        figsize=((width + 0.8) * columns + 0.3, (height + 0.4) * rows + 0.5), layout="compressed"
+    )
+    engine = figure.get_layout_engine()
+    assert engine is not None
+    engine.set(w_pad=0.1)  # type: ignore[call-arg]
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    drawn = []
+    for i, (ax, panel) in enumerate(zip(axes, shown, strict=False)):
+        drawn.append(draw(ax, header, panel, 0))
+        label_axes(ax, header, bottom=i + columns >= len(shown), left=i % columns == 0)
+        add_colour_bar(figure, [ax], panel)
+    for ax in axes[len(shown) :]:
+        ax.remove()
+    text = figure.suptitle(f"{describe(header, trajectory)}, {time_label(header, 0)}", fontsize=10)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # panels stay where they are
+
+    def update(number: int) -> None:
+        text.set_text(f"{describe(header, trajectory)}, {time_label(header, number)}")
+        for panel, (image, arrows) in zip(shown, drawn, strict=True):
+            image.set_data(panel.image[number].T)
+            if arrows is not None:
+                arrows.set_UVC(*arrow_components(panel, number))
+
+    return figure, update

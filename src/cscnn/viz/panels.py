@@ -1,0 +1,136 @@
+"""What pictures of fields show: planes of numbers, cut from trajectories of any dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from cscnn.data.header import Header
+from cscnn.models.tasks import Field
+
+PREFIXES = {0: "", -3: "m", -6: "µ", -9: "n", -12: "p", -15: "f", -18: "a"}
+
+
+class Source(Protocol):
+    """Anything that holds trajectories, e.g. `cscnn.data.FieldFile`."""
+
+    @property
+    def header(self) -> Header: ...
+
+    def read(
+        self, number: int, start: int = ..., stop: int | None = ...
+    ) -> dict[str, np.ndarray]: ...
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One quantity in a plane at some frames.
+
+    Attributes:
+        label: its name, with units.
+        image: (frames, x, y).
+        arrows: (frames, x, y, 2), or None.
+        limits: smallest and largest colour; symmetric about 0 for components, and for a scalar
+            that has negative numbers.
+        extend: which end of the colours stands for larger numbers, as in matplotlib's colour bars.
+    """
+
+    label: str
+    image: np.ndarray
+    arrows: np.ndarray | None
+    limits: tuple[float, float]
+    extend: str
+
+    @property
+    def signed(self) -> bool:
+        """Whether colours need two directions."""
+        return self.limits[0] < 0
+
+
+def panels(
+    source: Source, trajectory: int, frames: Iterable[int], fields: Sequence[Field]
+) -> list[Panel]:
+    """The panels of some fields: one for a scalar or a vector, else one for each component.
+
+    A vector of space is its length and arrows. Of three axes of space the last is cut in the
+    middle. Frames are read one at a time.
+    """
+    planes: dict[str, list[np.ndarray]] = {field.name: [] for field in fields}
+    for frame in frames:
+        stored = source.read(trajectory, frame, frame + 1)
+        for name, found in planes.items():
+            values = np.asarray(stored[name][0], np.float64)
+            while values.ndim > 3:
+                values = values[:, :, values.shape[2] // 2]
+            found.append(values)
+    return [p for f in fields for p in _split(source.header, f, np.stack(planes[f.name]))]
+
+
+def _split(header: Header, field: Field, values: np.ndarray) -> Iterator[Panel]:
+    """The panels of a field (frames, x, y, components)."""
+    units = "" if field.units in ("", "1") else f"\n[{field.units}]"
+    if field.grade == 1 and header.time_axis is None:
+        length = np.linalg.norm(values, axis=-1)
+        yield Panel(f"|{field.name}|{units}", length, values[..., :2], *_limits(length, False))
+        return
+    algebra = header.algebra
+    for i, blade in enumerate(algebra.blade_names[algebra.grade_slice(field.grade)]):
+        name = f"{field.name} {blade_label(header, blade)}" if field.grade else field.name
+        image = values[..., i]
+        signed = field.grade > 0 or bool((image < 0).any())
+        yield Panel(name + units, image, None, *_limits(image, signed))
+
+
+def blade_label(header: Header, blade: str) -> str:
+    """A blade and its axes, e.g. ``e12 = t∧x``."""
+    return f"{blade} = {'∧'.join(header.axes[int(i) - 1] for i in blade[1:])}"
+
+
+def _limits(image: np.ndarray, signed: bool) -> tuple[tuple[float, float], str]:
+    """Colours for all but the few largest numbers, which would hide the rest."""
+    sizes = np.abs(image[np.isfinite(image)])
+    largest = float(sizes.max(initial=0.0))
+    if largest == 0:
+        return (-1.0 if signed else 0.0, 1.0), "neither"
+    usual = float(np.quantile(sizes, 0.99))
+    clipped = largest > 1.5 * usual > 0
+    top = usual if clipped else largest
+    if signed:
+        return (-top, top), "both" if clipped else "neither"
+    low = float(sizes.min())
+    return (low if 0.25 * top < low < top else 0.0, top), "max" if clipped else "neither"
+
+
+def cut(header: Header) -> str:
+    """Which plane is shown, e.g. ``z = 8.25 µm``; nothing if it is all there is."""
+    space = header.axes[-len(header.grid) :]
+    names = []
+    for i in range(2, len(header.grid)):
+        size, spacing = header.grid[i], header.spacing[len(header.axes) - len(header.grid) + i]
+        factor, unit = scale(size * spacing, header.units.get("length", ""))
+        names.append(
+            f"{space[i]} = {(size // 2 + 0.5) * spacing * factor:.4g}{unit and ' ' + unit}"
+        )
+    return ", ".join(names)
+
+
+def time_label(header: Header, frame: int) -> str:
+    """When a frame is, counted from the first, e.g. ``t = 12 s``."""
+    axis = header.time_axis
+    step = header.frame_spacing if axis is None else header.spacing[axis]
+    units = header.units.get("time" if axis is None else "length", "")
+    factor, unit = scale(header.frames * step, units)
+    return f"t = {frame * step * factor:.4g}{unit and ' ' + unit}"
+
+
+def scale(largest: float, unit: str) -> tuple[float, str]:
+    """The factor and the unit in which metres or seconds up to some number read well."""
+    if unit in ("", "1"):
+        return 1.0, ""
+    if unit not in ("m", "s"):
+        return 1.0, unit
+    power = int(np.clip(3 * np.floor(np.log10(largest) / 3), min(PREFIXES), 0))
+    return 10.0**-power, PREFIXES[power] + unit

@@ -1,0 +1,234 @@
+import sys
+
+import numpy as np
+import pytest
+
+mpl = pytest.importorskip("matplotlib")
+pytest.importorskip("h5py")
+
+from matplotlib import animation  # noqa: E402
+from PIL import Image  # noqa: E402
+
+from cscnn.data import FieldFile, Header  # noqa: E402
+from cscnn.data.generate import generate, plans  # noqa: E402
+from cscnn.data.simulators import SIMULATORS, create  # noqa: E402
+from cscnn.models.tasks import Field  # noqa: E402
+from cscnn.viz import animate, plot_fields  # noqa: E402
+
+ONE_CHARGE = {"oscillating": (1, 1), "orbiting": (0, 0)}
+TINY = {
+    "navier_stokes": {"grid": (12, 8), "frames": 3, "warmup": 2, "every": 1},
+    "maxwell3d": {"cells": 20, "keep": 6, "warmup": 20, "every": 2, "frames": 3},
+    "maxwell_spacetime": {"grid": (8, 6), "frames": 5, **ONE_CHARGE},
+    "maxwell_spacetime4d": {"grid": (4, 5, 6), "frames": 2, **ONE_CHARGE},
+}
+LABELS = {
+    "navier_stokes": ["smoke", "|velocity|\n[m/s]"],
+    "maxwell3d": ["|electric|\n[E/E0]"]
+    + [f"magnetic {b}\n[H/H0]" for b in ("e12 = x∧y", "e13 = x∧z", "e23 = y∧z")],
+    "maxwell_spacetime": [
+        f"faraday {b}\n[e/length²]" for b in ("e12 = t∧x", "e13 = t∧y", "e23 = x∧y")
+    ],
+    "maxwell_spacetime4d": [
+        f"faraday {b}\n[e/length²]"
+        for b in ("e12 = t∧x", "e13 = t∧y", "e14 = t∧z", "e23 = x∧y", "e24 = x∧z", "e34 = y∧z")
+    ],
+}
+
+
+class Memory:
+    """A source that is no file."""
+
+    def __init__(self, header, **arrays):
+        self.header, self.arrays = header, arrays
+
+    def read(self, number, start=0, stop=None):
+        return {name: a[number, start:stop] for name, a in self.arrays.items()}
+
+
+def header(fields, grid, metric=None, **options):
+    metric = metric or (1,) * len(grid)
+    axes = ("t", "x", "y", "z") if "time_axis" in options else ("x", "y", "z")
+    dim = len(metric)
+    return Header(metric, axes[:dim], (1.0,) * dim, ("open",) * dim, fields,
+                  options.pop("frames", 1), grid, **options)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    opened = {}
+    for name in SIMULATORS:
+        (plan,) = plans(create(name, **TINY[name]), folder / name, {"train": 2})
+        generate([plan])
+        opened[name] = FieldFile(plan.path)
+    yield opened
+    for file in opened.values():
+        file.close()
+
+
+def images(figure):
+    return [ax.images[0] for ax in figure.axes if ax.images]
+
+
+def bars(figure):
+    return [ax for ax in figure.axes if ax.get_label() == "<colorbar>"]
+
+
+@pytest.mark.parametrize("name", SIMULATORS)
+def test_every_data_set_has_a_picture(files, name, tmp_path):
+    figure = plot_fields(files[name], trajectory=1)
+    columns = min(4, TINY[name]["frames"])
+    assert [bar.get_ylabel() for bar in bars(figure)] == LABELS[name]
+    panels = images(figure)
+    assert len(panels) == columns * len(LABELS[name])
+    title = figure.get_suptitle()
+    assert title.startswith(f"{name}, train trajectory 1")
+    assert ("plane z = " in title) == (len(TINY[name].get("grid", (1,) * 3)) == 3)
+    for row in range(len(LABELS[name])):
+        limits = {panel.get_clim() for panel in panels[row * columns : (row + 1) * columns]}
+        assert len(limits) == 1
+        low, high = limits.pop()
+        unsigned = "|" in LABELS[name][row] or LABELS[name][row] == "smoke"
+        assert low >= 0 if unsigned else low == -high
+    figure.savefig(tmp_path / "fields.png")
+    assert (tmp_path / "fields.png").stat().st_size > 5000
+
+
+def test_the_picture_shows_the_numbers(files):
+    file = files["navier_stokes"]
+    stored = file.read(0)
+    smoke, speed = images(plot_fields(file, frame=2))
+    assert np.array_equal(smoke.get_array(), stored["smoke"][2, ..., 0].T)
+    length = np.linalg.norm(stored["velocity"][2].astype(float), axis=-1)
+    assert np.allclose(speed.get_array(), length.T)
+    file = files["maxwell_spacetime4d"]
+    panels = images(plot_fields(file, frame=[1, 0]))
+    stored = file.read(0)["faraday"]
+    for i, panel in enumerate(panels):
+        assert np.array_equal(panel.get_array(), stored[1 - i % 2, :, :, 3, i // 2].T)
+
+
+def test_x_points_right_and_y_up():
+    smoke = np.zeros((1, 1, 6, 4, 1))
+    smoke[0, 0, 5, :] = 1  # large x
+    velocity = np.zeros((1, 1, 6, 4, 2))
+    velocity[..., 1] = 2  # along y
+    fields = (Field("smoke", 0), Field("velocity", 1))
+    figure = plot_fields(Memory(header(fields, (6, 4)), smoke=smoke, velocity=velocity))
+    figure.set_dpi(100)
+    canvas = mpl.backends.backend_agg.FigureCanvasAgg(figure)
+    canvas.draw()
+    pixels = np.asarray(canvas.buffer_rgba()).astype(float)
+    box = figure.axes[0].get_window_extent()
+    middle = int(pixels.shape[0] - (box.y0 + box.y1) / 2)
+    left, right = pixels[middle, int(box.x0) + 4], pixels[middle, int(box.x1) - 4]
+    assert right[:3].sum() > 1.5 * left[:3].sum()  # the drawn pixels, not only the array
+    assert np.array_equal(images(figure)[0].get_array()[:, -1], np.ones(4))
+    ax = next(ax for ax in figure.axes if ax.collections)
+    assert not ax.yaxis_inverted()
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x", "y")
+    quiver = next(c for c in ax.collections if isinstance(c, mpl.quiver.Quiver))
+    assert np.all(quiver.U == 0)
+    assert np.all(quiver.V == 2)
+
+
+def test_colours():
+    fields = (Field("charge", 0, "C"),)
+    values = np.linspace(-1, 3, 24).reshape(1, 1, 6, 4, 1)
+    (panel,) = images(plot_fields(Memory(header(fields, (6, 4)), charge=values)))
+    assert panel.get_clim() == (-3, 3)
+    assert panel.get_cmap().name == "RdBu_r"
+    figure = plot_fields(Memory(header(fields, (6, 4)), charge=values + 9))
+    assert images(figure)[0].get_clim() == (8, 12)
+    assert images(figure)[0].get_cmap().name == "viridis"
+    spike = np.ones((1, 1, 20, 20, 1))
+    spike[0, 0, 3, 3] = 1000
+    figure = plot_fields(Memory(header(fields, (20, 20)), charge=spike))
+    assert images(figure)[0].get_clim() == (0, 1)  # one number does not hide the others
+    spike[...] = np.nan
+    for empty in (spike, np.zeros_like(spike)):
+        figure = plot_fields(Memory(header(fields, (20, 20)), charge=empty))
+        assert images(figure)[0].get_clim() == (0, 1)
+
+
+def test_vectors_of_spacetime_are_shown_by_components():
+    flat = header((Field("current", 1, "A"),), (4, 3), (1, -1, -1), time_axis=0, frames=2)
+    source = Memory(flat, current=np.random.default_rng(0).normal(size=(1, 2, 4, 3, 3)))
+    figure = plot_fields(source)
+    assert [bar.get_ylabel() for bar in bars(figure)] == [
+        f"current {b}\n[A]" for b in ("e1 = t", "e2 = x", "e3 = y")
+    ]
+    assert [ax.get_title() for ax in figure.axes[:2]] == ["t = 0", "t = 1"]
+
+
+def test_units_read_well(files):
+    figure = plot_fields(files["maxwell3d"], frame=(0, 2))
+    assert figure.axes[6].get_xlabel() == "x [µm]"
+    assert figure.axes[6].get_ylabel() == "y [µm]"
+    assert figure.axes[0].get_title() == "t = 0 fs"
+    assert "z = 1.75 µm" in figure.get_suptitle()
+    figure = plot_fields(files["navier_stokes"], fields="smoke")
+    assert figure.axes[1].get_title() == "t = 1.5 s"
+    assert len(images(figure)) == 3
+
+
+@pytest.mark.parametrize("name", SIMULATORS)
+def test_films(files, name, tmp_path):
+    told = []
+    path = animate(
+        files[name], tmp_path / "film.gif", fps=4, dpi=40, progress=lambda *x: told.append(x)
+    )
+    frames = TINY[name]["frames"]
+    assert told == [(i + 1, frames) for i in range(frames)]
+    assert list(tmp_path.iterdir()) == [path]
+    with Image.open(path) as film:
+        assert film.n_frames == frames
+        assert film.info["duration"] == 250
+
+
+def test_a_film_is_written_whole_or_not_at_all(files, tmp_path):
+    def stop(done, of):
+        raise KeyboardInterrupt
+
+    (tmp_path / "film.gif").write_bytes(b"old")
+    with pytest.raises(KeyboardInterrupt):
+        animate(files["navier_stokes"], tmp_path / "film.gif", dpi=40, progress=stop)
+    assert [p.read_bytes() for p in tmp_path.iterdir()] == [b"old"]
+
+
+def test_mp4(files, tmp_path, monkeypatch):
+    if animation.FFMpegWriter.isAvailable():
+        path = animate(files["navier_stokes"], tmp_path / "film.mp4", dpi=40)
+        assert path.stat().st_size > 1000
+    monkeypatch.setattr(animation.FFMpegWriter, "isAvailable", classmethod(lambda cls: False))
+    with pytest.raises(ValueError, match=r"film\.mp4 needs the program ffmpeg.*write film\.gif"):
+        animate(files["navier_stokes"], tmp_path / "film.mp4")
+
+
+def test_errors(files, tmp_path, monkeypatch):
+    file = files["navier_stokes"]
+    with pytest.raises(IndexError, match="has 2 trajectories, got 7"):
+        plot_fields(file, trajectory=7)
+    with pytest.raises(IndexError, match="has 2 trajectories, got 7"):
+        animate(file, tmp_path / "film.gif", trajectory=7)
+    with pytest.raises(ValueError, match="frames must be from 0 to 2, got 3"):
+        plot_fields(file, frame=3)
+    with pytest.raises(ValueError, match=r"frames must be from 0 to 2, got \[\]"):
+        plot_fields(file, frame=[])
+    with pytest.raises(ValueError, match="fields must be of smoke, velocity, got 'pressure'"):
+        plot_fields(file, fields="pressure")
+    with pytest.raises(ValueError, match=r"fields must be of smoke, velocity, got \[\]"):
+        animate(file, tmp_path / "film.gif", fields=[])
+    with pytest.raises(ValueError, match=r"ends in \.gif or \.mp4, got 'film\.avi'"):
+        animate(file, tmp_path / "film.avi")
+    with pytest.raises(ValueError, match="fps must be positive, got 0"):
+        animate(file, tmp_path / "film.gif", fps=0)
+    line = header((Field("wave", 0),), (8,), (1, -1), time_axis=0)
+    with pytest.raises(ValueError, match=r"at least two axes of space, got grid \(8,\)"):
+        plot_fields(Memory(line, wave=np.zeros((1, 1, 8, 1))))
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"pip install 'cscnn\[viz\]'"):
+        plot_fields(file)
+    with pytest.raises(ImportError, match=r"pip install 'cscnn\[viz\]'"):
+        animate(file, tmp_path / "film.gif")
