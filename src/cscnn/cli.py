@@ -10,7 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import cscnn
-from cscnn.data.commands import add_commands
+from cscnn.data.commands import add_commands as add_data_commands
+from cscnn.viz.commands import add_commands as add_picture_commands
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -22,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, e.g. head, has seen enough
         sys.stderr.close()
         return 0
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, LookupError, ArithmeticError, OSError, ImportError) as error:
         if args.debug:
             raise
         print(f"cscnn: error: {error}", file=sys.stderr)
@@ -91,7 +92,8 @@ def _parser() -> argparse.ArgumentParser:
         "--task", nargs="+", default=[], metavar="NAME", help="for models: some tasks"
     )
     info.set_defaults(run=_info)
-    add_commands(commands)
+    add_data_commands(commands)
+    add_picture_commands(commands)
     return parser
 
 

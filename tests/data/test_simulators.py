@@ -15,6 +15,7 @@ from cscnn.data.simulators import (
     MaxwellSpacetime,
     MaxwellSpacetime4D,
     NavierStokes,
+    SineGordon,
     create,
     stream,
 )
@@ -28,6 +29,7 @@ TINY = {
     "maxwell3d": {"cells": 22, "keep": 6, "warmup": 8, "every": 3, "frames": 3},
     "maxwell_spacetime": {"grid": (7, 6), "frames": 5, "distance": 1.0},
     "maxwell_spacetime4d": {"grid": (4, 5, 4), "frames": 4, "distance": 1.0},
+    "sine_gordon": {"grid": (6,), "frames": 5},
 }
 
 
@@ -80,6 +82,7 @@ def test_paper_preset_is_the_papers_size() -> None:
     assert create("navier_stokes").header().shape("velocity") == (14, 128, 128, 2)
     assert create("maxwell3d").header().shape("magnetic") == (8, 32, 32, 32, 3)
     assert create("maxwell_spacetime").header().shape("faraday") == (128, 128, 128, 3)
+    assert create("sine_gordon").header().shape("gradient") == (96, 96, 2)
     assert create("maxwell_spacetime4d").header().shape("faraday") == (32, 16, 16, 16, 6)
 
 
@@ -98,6 +101,8 @@ def test_paper_preset_is_the_papers_size() -> None:
         ("maxwell_spacetime", {"speed_limit": 1.0}, "speed of light, got 1.0"),
         ("maxwell_spacetime", {"normalise": "tanh"}, "tanh"),
         ("maxwell_spacetime", {"amplitude": (5.0, 2.0)}, "smallest, largest"),
+        ("sine_gordon", {"kinks": (0, 0)}, "at least one kink or one breather"),
+        ("sine_gordon", {"speed_limit": 1.5}, "speed of light, got 1.5"),
         ("maxwell_spacetime4d", {"height": 1.0}, "use clearance"),
         ("maxwell_spacetime4d", {"grid": (8, 8)}, "grid takes 3 values"),
     ],
@@ -350,11 +355,14 @@ def test_charges_obey_their_options() -> None:
         assert torch.pdist(charges.origin).min() >= 20
 
 
-def test_charges_stay_out_of_the_box() -> None:
-    simulator = MaxwellSpacetime4D(clearance=3.0)
-    charges = simulator.draw(np.random.default_rng(0))
-    path = charges.positions(torch.linspace(-150, 32, 3000, dtype=torch.float64))[..., 1:]
-    assert (path.abs() - 7.5).clamp(min=0).norm(dim=-1).min() > 2.9
+@pytest.mark.parametrize("rapidity", [0.0, 1.0])
+def test_charges_stay_out_of_the_box(rapidity: float) -> None:
+    simulator = MaxwellSpacetime4D(clearance=3.0, rapidity=rapidity)
+    for seed in range(6):
+        charges = simulator.draw(np.random.default_rng(seed))
+        events = charges.positions(torch.linspace(-400, 100, 8000, dtype=torch.float64))
+        path = events[events[..., 0] < 32][:, 1:]
+        assert (path.abs() - 7.5).clamp(min=0).norm(dim=-1).min() > 2.8
 
 
 def test_no_room_and_no_charges_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -423,3 +431,67 @@ def test_boost_is_a_lorentz_transformation() -> None:
     g = boost(np.array([0.6, 0.8]), 0.7)
     assert CliffordAlgebra((1, -1, -1)).is_orthogonal(g)
     assert g[0, 0] > 1
+
+
+# --- solitons -------------------------------------------------------------------------------------
+
+MIXTURES = [((1, 1), (0, 0)), ((3, 3), (0, 0)), ((0, 0), (1, 1)), ((2, 2), (2, 2))]
+
+
+def soliton_points() -> torch.Tensor:
+    generator = torch.Generator().manual_seed(0)
+    points = torch.randn(200, 2, dtype=torch.float64, generator=generator) * 5
+    return points + torch.tensor([19.0, 0.0])
+
+
+@pytest.mark.parametrize(("kinks", "breathers"), MIXTURES)
+def test_solitons_solve_the_sine_gordon_equation(kinks: tuple, breathers: tuple) -> None:
+    """At fourth order in the step, by differences of the exact gradient."""
+    solitons = SineGordon(kinks=kinks, breathers=breathers).draw(np.random.default_rng(0))
+    points, errors = soliton_points(), []
+    phase, gradient = solitons.field(points)
+    for h in (0.04, 0.02):
+        second = []
+        for axis in range(2):
+            step = torch.zeros(2, dtype=torch.float64)
+            step[axis] = h
+            near, far = (
+                solitons.field(points + k * step)[1][:, axis]
+                - solitons.field(points - k * step)[1][:, axis]
+                for k in (1, 2)
+            )
+            second.append((8 * near - far) / (12 * h))
+        errors.append((second[0] - second[1] + phase.sin()).abs().max().item())
+    assert phase.sin().abs().max() > 0.9
+    assert errors[1] < 1e-4
+    assert errors[0] / errors[1] > 12
+    step = torch.tensor([1e-4, 0.0], dtype=torch.float64)
+    change = solitons.field(points + step)[0].sin() - solitons.field(points - step)[0].sin()
+    assert torch.allclose(change / 2e-4, phase.cos() * gradient[:, 0], atol=1e-5)
+
+
+@pytest.mark.parametrize(("kinks", "breathers"), MIXTURES)
+def test_boosted_solitons_have_the_boosted_fields(kinks: tuple, breathers: tuple) -> None:
+    solitons = SineGordon(kinks=kinks, breathers=breathers).draw(np.random.default_rng(1))
+    points = soliton_points()
+    g = boost(np.array([1.0]), 0.7)
+    phase, gradient = solitons.field(points)
+    moved, moved_gradient = solitons.boosted(0.7).field(points @ g.mT)
+    assert (moved.cos() - phase.cos()).abs().max() < 1e-11
+    assert (moved.sin() - phase.sin()).abs().max() < 1e-11
+    lift = torch.tensor([1.0, -1.0], dtype=torch.float64)
+    assert ((gradient * lift) @ g.mT - moved_gradient * lift).abs().max() < 1e-10
+    assert (moved_gradient - gradient).abs().max() > 0.1
+
+
+def test_a_kink_is_a_kink() -> None:
+    solitons = SineGordon(kinks=(1, 1), breathers=(0, 0)).draw(np.random.default_rng(0))
+    x = torch.linspace(-60, 60, 400, dtype=torch.float64)
+    points = torch.stack([torch.full_like(x, 3.0), x], -1)
+    _, gradient = solitons.field(points)
+    turned = torch.trapezoid(gradient[:, 1], x)
+    assert abs(abs(turned) - 2 * math.pi) < 1e-6
+    velocity = -gradient[:, 0] / gradient[:, 1]
+    middle = gradient[:, 1].abs() > 0.1
+    assert velocity[middle].std() < 1e-9
+    assert velocity[middle].abs().max() <= 0.8

@@ -8,9 +8,11 @@ from cscnn.data.simulators.base import Simulator, stream
 from cscnn.data.simulators.charges import MaxwellSpacetime, MaxwellSpacetime4D
 from cscnn.data.simulators.maxwell3d import Maxwell3D
 from cscnn.data.simulators.navier_stokes import NavierStokes
+from cscnn.data.simulators.sine_gordon import SineGordon
 
 SIMULATORS: dict[str, type[Simulator]] = {
-    kind.name: kind for kind in (NavierStokes, Maxwell3D, MaxwellSpacetime, MaxwellSpacetime4D)
+    kind.name: kind
+    for kind in (NavierStokes, Maxwell3D, MaxwellSpacetime, MaxwellSpacetime4D, SineGordon)
 }
 
 
@@ -28,6 +30,7 @@ __all__ = [
     "MaxwellSpacetime4D",
     "NavierStokes",
     "Simulator",
+    "SineGordon",
     "create",
     "stream",
 ]

@@ -145,7 +145,21 @@ class PointCharges(Simulator):
         return torch.stack(frames).unflatten(1, self.grid)
 
     def draw(self, rng: np.random.Generator) -> Charges:
-        """Random charges."""
+        """Random charges, in the frame of the observer."""
+        for _ in range(TRIES):
+            charges = self._draw(rng)
+            if not self.rapidity:
+                return charges
+            g = boost(_direction(rng, self.dim), rng.uniform(0, self.rapidity))
+            charges = charges.transformed(g)
+            if self._all_clear(charges):
+                return charges
+        raise ValueError(
+            f"in {TRIES} tries no boosted charges kept the clearance {self.clearance}: lower "
+            f"rapidity={self.rapidity} or clearance"
+        )
+
+    def _draw(self, rng: np.random.Generator) -> Charges:
         counts = [int(rng.integers(low, high + 1)) for low, high in self._counts]
         if sum(counts) == 0:
             raise ValueError(
@@ -167,7 +181,7 @@ class PointCharges(Simulator):
                 )
         space = {name: np.array([row[name] for row in rows]) for name in rows[0]}
         zero, one = np.zeros((len(rows), 1)), np.ones((len(rows), 1))
-        charges = Charges(
+        return Charges(
             *(
                 torch.as_tensor(array)
                 for array in (
@@ -180,10 +194,6 @@ class PointCharges(Simulator):
                 )
             )
         )
-        if not self.rapidity:
-            return charges
-        direction = _direction(rng, self.dim)
-        return charges.transformed(boost(direction, rng.uniform(0, self.rapidity)))
 
     @property
     def _counts(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -216,9 +226,7 @@ class PointCharges(Simulator):
         """Whether a charge stays away from the box while it can be seen there."""
         if not self.clearance:
             return True
-        half = (np.array(self.grid) - 1) * self.spacing / 2
-        past = 4 * np.linalg.norm(half) / (1 - self.speed_limit)
-        s = np.linspace(-past, self.frames * self.spacing, 2000)[:, None]
+        s = self._visible()[:, None]
         phase = row["frequency"] * s
         where = (
             row["origin"]
@@ -226,8 +234,26 @@ class PointCharges(Simulator):
             + row["cosine"] * np.cos(phase)
             + row["sine"] * np.sin(phase)
         )
-        outside = np.maximum(np.abs(where) - half, 0)
-        return bool(np.linalg.norm(outside, axis=1).min() >= self.clearance)
+        return self._distance(where) >= self.clearance
+
+    def _all_clear(self, charges: Charges) -> bool:
+        """The same for charges in any frame."""
+        stretch = math.exp(self.rapidity)  # their parameter is not the observer's time
+        s = torch.as_tensor(self._visible() * stretch)
+        events = charges.positions(s).flatten(0, 1).numpy()
+        seen = events[events[:, 0] <= self.frames * self.spacing]
+        return not self.clearance or self._distance(seen[:, 1:]) >= self.clearance
+
+    def _visible(self) -> np.ndarray:
+        """Times at which a charge near the box may be seen in it."""
+        half = (np.array(self.grid) - 1) * self.spacing / 2
+        past = 4 * np.linalg.norm(half) / (1 - self.speed_limit)
+        return np.linspace(-past, self.frames * self.spacing, 2000)
+
+    def _distance(self, where: np.ndarray) -> float:
+        """Smallest distance of positions (N, d) from the box."""
+        half = (np.array(self.grid) - 1) * self.spacing / 2
+        return float(np.linalg.norm(np.maximum(np.abs(where) - half, 0), axis=1).min())
 
 
 class MaxwellSpacetime(PointCharges):

@@ -4,7 +4,8 @@
 
 is invariant under Lorentz transformations. Its N-soliton solutions are φ = 4 arg det(1 + i M) with
 
-    M_jk = 2 √(a_j a_k) / (a_j + a_k) √(m_j m_k),    m_j = c_j exp((a_j + 1/a_j) x / 2 + (a_j - 1/a_j) t / 2)
+    M_jk = 2 √(a_j a_k) / (a_j + a_k) √(m_j m_k)
+    m_j = c_j exp((a_j + 1/a_j) x / 2 + (a_j - 1/a_j) t / 2)
 
 A real a = exp(-θ) with c = ±1 times a position is a kink or antikink of rapidity θ; a complex a and
 its conjugate, with conjugate c, are a breather. Kinks pass through each other and are delayed. A

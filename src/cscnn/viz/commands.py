@@ -1,0 +1,53 @@
+"""The command about pictures: ``cscnn plot``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+
+def add_commands(commands: Any) -> None:
+    """Add the subcommand to those of ``cscnn``."""
+    plot = commands.add_parser(
+        "plot",
+        help="draw stills or a film of stored fields",
+        description="Draws the fields of one trajectory of a file (of this library, PDEArena or "
+        "The Well): stills as .png, .pdf or .svg, films as .gif or, with ffmpeg, .mp4.",
+        epilog="example: cscnn plot data/smoke/train.h5 --fields smoke --out smoke.gif",
+    )
+    plot.add_argument("file", type=Path)
+    plot.add_argument("--out", type=Path, help="(default: the name of the file, .png)")
+    plot.add_argument("--trajectory", type=int, default=0, help="which one (default: %(default)s)")
+    plot.add_argument("--frames", type=int, nargs="+", help="of stills; by default a few of all")
+    plot.add_argument("--fields", nargs="+", metavar="NAME", help="by default all")
+    plot.add_argument("--fps", type=float, default=8, help="of films (default: %(default)s)")
+    plot.set_defaults(run=_plot)
+
+
+def _plot(args: argparse.Namespace) -> int:
+    from cscnn.data.readers import open_fields
+    from cscnn.progress import Bar
+    from cscnn.viz import animate, plot_fields
+    from cscnn.viz.films import SUFFIXES
+
+    out = args.out or Path(args.file.with_suffix(".png").name)
+    if not out.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {out.parent} to write {out.name} into")
+    with open_fields(args.file) as source:
+        if out.suffix in SUFFIXES:
+            bar = Bar("frames")
+            animate(
+                source, out, args.trajectory, args.fields, args.fps,
+                progress=lambda done, total: bar("drawing", done, total),
+            )  # fmt: skip
+        else:
+            figure = plot_fields(source, args.trajectory, args.frames, args.fields)
+            temporary = out.with_name(f".{out.stem}.tmp{out.suffix}")
+            try:
+                figure.savefig(temporary, dpi=150)
+                temporary.replace(out)
+            finally:
+                temporary.unlink(missing_ok=True)
+    print(out)
+    return 0
