@@ -17,7 +17,10 @@ from cscnn.viz.commands import add_commands as add_picture_commands
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
     parser = _parser()
-    args = parser.parse_args(argv)
+    args, rest = parser.parse_known_args(argv)
+    if rest and args.run is not _train:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    args.rest = rest
     try:
         return int(args.run(args))
     except BrokenPipeError:  # the reader, e.g. head, has seen enough
@@ -92,6 +95,8 @@ def _parser() -> argparse.ArgumentParser:
         "--task", nargs="+", default=[], metavar="NAME", help="for models: some tasks"
     )
     info.set_defaults(run=_info)
+    train = commands.add_parser("train", help="train a model", add_help=False)
+    train.set_defaults(run=_train)
     add_data_commands(commands)
     add_picture_commands(commands)
     return parser
@@ -127,6 +132,12 @@ def _bench(args: argparse.Namespace) -> int:
     if args.markdown is not None:
         report.write(args.markdown, report.markdown(chosen, rows, bench.machine()))
     return int(args.strict and any("MISSED" in row.target for row in rows))
+
+
+def _train(args: argparse.Namespace) -> int:
+    from cscnn.training.commands import run
+
+    return run(args.rest)
 
 
 def _tune(device: str) -> int:
