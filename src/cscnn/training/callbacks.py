@@ -112,12 +112,16 @@ class WeightAverage(Callback):
     def __init__(self, decay: float):
         self.decay = decay
         self.average: dict[str, Tensor] = {}
+        self.step = 0
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         if not self.average:
             self.average = {n: p.detach().clone() for n, p in pl_module.model.named_parameters()}
 
-    def on_before_zero_grad(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+        if trainer.global_step == self.step:  # gradients are being accumulated
+            return
+        self.step = trainer.global_step
         with torch.no_grad():
             for name, p in pl_module.model.named_parameters():
                 mean = self.average[name] = self.average[name].to(p.device)
@@ -138,7 +142,7 @@ class WeightAverage(Callback):
         self.swap(pl_module)
 
     def state_dict(self) -> dict[str, Any]:
-        return dict(self.average)
+        return {"average": dict(self.average), "step": self.step}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.average = dict(state_dict)
+        self.average, self.step = dict(state_dict["average"]), state_dict["step"]
