@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +14,7 @@ from torch.utils.checkpoint import checkpoint
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.blades import check_int
 from cscnn.conv import CliffordSteerableConv
+from cscnn.conv.export import PlainFieldConv
 from cscnn.kernels import CompleteKernel, ImplicitKernel
 from cscnn.models.base import FieldModel
 from cscnn.models.tasks import Task
@@ -44,27 +45,25 @@ class ProductGate(nn.Module):
         return self.gate(x) + weight * product
 
 
-class PlainFieldConv(nn.Module):
-    """An exported convolution between fields."""
-
-    def __init__(self, conv: CliffordSteerableConv):
-        super().__init__()
-        self.algebra = conv.algebra
-        self.conv = conv.export()
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = self.conv(x.movedim(-1, 2).flatten(1, 2))
-        return y.unflatten(1, (-1, self.algebra.n_blades)).movedim(2, -1)
-
-
 class CSBlock(nn.Module):
-    """Residual block: conv, norm, activation, conv, norm, shortcut, activation."""
+    """Residual block: conv, norm, activation, conv, norm, shortcut, activation.
 
-    def __init__(self, convs: tuple[nn.Module, nn.Module], norm: bool, acts: list[nn.Module]):
+    Args:
+        algebra: the Clifford algebra.
+        convs: the two convolutions, between fields.
+        norm: normalise after each convolution; in spacetime by absolute squares.
+        acts: the two activations.
+    """
+
+    def __init__(
+        self,
+        algebra: CliffordAlgebra,
+        convs: Sequence[nn.Module],
+        norm: bool,
+        acts: Sequence[nn.Module],
+    ):
         super().__init__()
         self.convs = nn.ModuleList(convs)
-        algebra = convs[0].algebra
-        assert isinstance(algebra, CliffordAlgebra)
         self.norms = nn.ModuleList(
             MVLayerNorm(algebra, absolute=len(set(algebra.metric)) > 1) if norm else nn.Identity()
             for _ in range(2)
@@ -135,7 +134,7 @@ class CSNetwork(FieldModel):
             self.conv(width, inner, self.kernel_size),
             self.conv(inner, width, self.kernel_size),
         )
-        return CSBlock(convs, self.norm, [self.act(inner), self.act(width)])
+        return CSBlock(self.algebra, convs, self.norm, (self.act(inner), self.act(width)))
 
     def run(self, block: nn.Module, x: Tensor) -> Tensor:
         """Apply a block, recomputing it in the backward pass if checkpointing is on."""
@@ -152,7 +151,8 @@ class CSNetwork(FieldModel):
         for parent in list(model.modules()):
             for name, child in parent.named_children():
                 if isinstance(child, CliffordSteerableConv):
-                    setattr(parent, name, PlainFieldConv(child))
+                    plain = PlainFieldConv(child.export(), child.algebra.n_blades)
+                    setattr(parent, name, plain)
         return model
 
     def embed(self, width: int) -> nn.Sequential:
