@@ -1,6 +1,8 @@
 """Every model on every task it serves: runs, symmetries, budgets, files."""
 
+import copy
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +37,10 @@ def test_names():
         build("resnet", "ns")
     with pytest.raises(TypeError, match=r"resnet has the options .*width.*; got \['depth'\]"):
         build("resnet", "navier_stokes", depth=3)
+    with pytest.raises(
+        TypeError, match=r"fno has the options .*operator_options.*; got \['norm'\]"
+    ):
+        build("fno", "navier_stokes", norm="instance_norm")
     with pytest.raises(ValueError, match="width or params, not both"):
         build("resnet", "navier_stokes", width=3, params=1000)
 
@@ -55,6 +61,15 @@ def test_trains_saves_and_loads(name, task, tmp_path):
     assert again.task == model.task
     assert torch.equal(again(x), y)
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(("name", "task"), [p for p in SERVED if p[1] != "maxwell_spacetime4d"])
+def test_pickles_and_copies(name, task):
+    model = tiny(name, task).eval()
+    x = sample(model.task)
+    y = model(x)
+    assert torch.equal(copy.deepcopy(model)(x), y)
+    assert torch.equal(pickle.loads(pickle.dumps(model))(x), y)
 
 
 @pytest.mark.parametrize(("name", "task"), UNSUPPORTED)
@@ -192,6 +207,11 @@ def test_halve_and_double():
     model = tiny("cs_unet", "navier_stokes")
     with pytest.raises(ValueError, match=r"divisible by 4, got \(6, 8\)"):
         model(torch.randn(1, 4, 6, 8, 4))
+
+
+def test_operators_of_neuralop_take_its_options():
+    model = tiny("fno", "navier_stokes", operator_options={"norm": "instance_norm"})
+    assert any("InstanceNorm" in type(m).__name__ for m in model.modules())
 
 
 # --- sizes ----------------------------------------------------------------------------------------

@@ -157,13 +157,6 @@ def _option_names(kind: type[FieldModel]) -> set[str]:
         found |= {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
         if not any(p.kind is p.VAR_KEYWORD for p in parameters):
             break
-        if cls.__name__ == "FNO":
-            from cscnn.models.baselines import require
-
-            require("neuralop", "fno")
-            from neuralop.models import FNO
-
-            found |= set(inspect.signature(FNO.__init__).parameters)
     return found - {"self", "task"}
 
 
