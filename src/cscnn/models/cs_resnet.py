@@ -81,8 +81,6 @@ class CSBlock(nn.Module):
 class CSNetwork(FieldModel):
     """What Clifford-steerable networks share: how their convolutions and activations are made."""
 
-    calibrated = True  #: whether new networks are calibrated; only their counting does without
-
     def __init__(
         self,
         task: Task,
@@ -95,6 +93,7 @@ class CSNetwork(FieldModel):
         norm: bool = True,
         checkpointing: bool = False,
         backend: str = "auto",
+        calibrate: bool = True,
     ):
         super().__init__(task)
         if activation not in ("gate", "product"):
@@ -105,6 +104,7 @@ class CSNetwork(FieldModel):
         self.activation = activation
         self.norm = norm
         self.checkpointing = checkpointing
+        self._calibrate = calibrate
         self._options: dict[str, Any] = {
             "kernel": kernel,
             "kernel_options": self._kernel_options(kernel, kernel_options),
@@ -171,14 +171,14 @@ class CSNetwork(FieldModel):
         )
 
     @torch.no_grad()
-    def calibrate(self, last: CliffordSteerableConv, size: int = 2) -> None:
+    def calibrate_(self, last: CliffordSteerableConv, size: int = 2) -> None:
         """Scale the last convolution so that unit noise in gives unit noise out.
 
         Args:
             last: the convolution.
             size: the size of the grid is a multiple of this.
         """
-        if not self.calibrated or type(last.kernel) not in (ImplicitKernel, CompleteKernel):
+        if not self._calibrate or type(last.kernel) not in (ImplicitKernel, CompleteKernel):
             return
         if isinstance(last.kernel, ImplicitKernel) and not self._options["kernel_options"].get(
             "unit_variance"
@@ -213,6 +213,7 @@ class CSResNet(CSNetwork):
         norm: normalise after each convolution of a block; in spacetime by absolute squares.
         checkpointing: recompute blocks in the backward pass, for less memory.
         backend: see `CliffordSteerableConv`.
+        calibrate: scale the initial output to unit variance, by one pass of noise.
     """
 
     def __init__(
@@ -231,7 +232,7 @@ class CSResNet(CSNetwork):
         self.output = self.project(width)
         last = self.output[-1]
         assert isinstance(last, CliffordSteerableConv)
-        self.calibrate(last)
+        self.calibrate_(last)
 
     def compute(self, x: Tensor) -> Tensor:
         x = self.embedding(x)
@@ -295,7 +296,7 @@ class CSUNet(CSNetwork):
         self.output = self.project(width)
         last = self.output[-1]
         assert isinstance(last, CliffordSteerableConv)
-        self.calibrate(last, size=2**levels)
+        self.calibrate_(last, size=2**levels)
 
     def compute(self, x: Tensor) -> Tensor:
         grid = tuple(x.shape[2:-1])
