@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -237,6 +238,14 @@ class FNO(ComponentModel):
             positional_embedding=None,
             **(operator_options or {}),
         )
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """Without the description that neuralop adds, which is no tensor."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Attempting to update metadata")
+            state = super().state_dict(*args, **kwargs)
+        state.pop("_metadata", None)
+        return state
 
     def compute_components(self, x: Tensor) -> Tensor:
         y = self.network(x)

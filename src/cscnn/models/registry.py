@@ -254,9 +254,7 @@ def save(model: FieldModel, path: str | Path) -> None:
     from safetensors.torch import save_file
 
     path = Path(path)
-    # neuralop adds its own description, which is not a tensor, to the state.
-    state = {name: t for name, t in model.state_dict().items() if isinstance(t, torch.Tensor)}
-    tensors = {name: t.detach().cpu().contiguous() for name, t in state.items()}
+    tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
     temporary = path.with_name(path.name + ".tmp")
     save_file(tensors, temporary, metadata={"cscnn_model": json.dumps(model.config)})
     temporary.replace(path)
