@@ -11,6 +11,7 @@ from pathlib import Path
 
 import cscnn
 from cscnn.data.commands import add_commands as add_data_commands
+from cscnn.evaluation.commands import add_commands as add_evaluation_commands
 from cscnn.viz.commands import add_commands as add_picture_commands
 
 
@@ -93,6 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     info.set_defaults(run=_info)
     add_data_commands(commands)
+    add_evaluation_commands(commands)
     add_picture_commands(commands)
     return parser
 
