@@ -29,6 +29,7 @@ def network(name, task, **options):
     options = {**TINY, **options}
     if name == "cs_resnet":
         options.setdefault("kernel_options", KERNEL)
+    torch.manual_seed(0)
     return models.build(name, task, **options).double().eval()
 
 
