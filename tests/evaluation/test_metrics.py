@@ -73,7 +73,9 @@ def loop_spectrum(x, spacing):
         for c in range(x.shape[-1]):
             amplitude = sum(
                 x[(*i, c)]
-                * np.exp(-2j * math.pi * sum(m * j / n for m, j, n in zip(k, i, shape, strict=True)))
+                * np.exp(
+                    -2j * math.pi * sum(m * j / n for m, j, n in zip(k, i, shape, strict=True))
+                )
                 for i in np.ndindex(shape)
             )
             result[shell] += abs(amplitude) ** 2

@@ -50,6 +50,9 @@ def test_borders_are_left_out_only_if_something_remains():
     x = torch.randn(1, 2, 16, 16, 4, dtype=torch.float64)
     model = network("cs_resnet", task)
     assert symmetry.reach(model, (16, 16)) == (2, 2)
+    assert symmetry.has_interior(task, (16, 16), (2, 2))
+    assert not symmetry.has_interior(task, (16, 16), (2, 8))
+    assert symmetry.has_interior(plane(boundary="periodic"), (16, 16), (8, 8))
     assert symmetry.translation_error(model, x) < 1e-9
     assert symmetry.translation_error(model, x, sight=(0, 0)) > 1e-3
     assert symmetry.translation_error(model, x, sight=(8, 8)) > 1e-3  # as is

@@ -84,6 +84,7 @@ def evaluate(
     source = open_fields(data) if data is not None else run.source(split)
     with source:
         subject = Subject(model, scaling, source, int(config["data"].get("coarsen", 1)), batch)
+        steps = subject.steps(steps)  # an error now, not after the long part
         chosen = subject.choose(windows, seed)
         count = min(trajectories, len(source))
         one_step = subject.one_step(chosen, Bar("windows", quiet=quiet))

@@ -128,8 +128,8 @@ def correlation_time(
         times: since the last known frame, where the correlation is 1. In frames or units of time.
 
     Example:
-        >>> correlation_time([0.9, 0.7], [1, 2])
-        1.5
+        >>> correlation_time([0.9, 0.5], [2, 4], threshold=0.75)
+        2.75
     """
     if len(values) != len(times):
         raise ValueError(f"expected a time for each value, got {len(values)} and {len(times)}")

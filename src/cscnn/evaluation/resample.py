@@ -27,14 +27,14 @@ def resample(x: Tensor, points: Tensor, taps: int | None = None) -> Tensor:
     Args:
         x: (batch, channels, *grid, blades); zero outside of its grid.
         points: where, in steps of the grid from its first point, (N, dim).
-        taps: even; by default 6 in one and two dimensions, else 4.
+        taps: even; by default 6 in up to three dimensions, else 4.
 
     Returns:
         (batch, channels, N, blades)
     """
     grid = x.shape[2:-1]
     dim = len(grid)
-    taps = taps or (6 if dim <= 2 else 4)
+    taps = taps or (6 if dim <= 3 else 4)
     if taps < 2 or taps % 2:
         raise ValueError(f"taps must be even and at least 2, got {taps}")
     points = points.to(x.device, torch.float64)

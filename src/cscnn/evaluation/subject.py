@@ -135,18 +135,23 @@ class Subject:
         """Frames of a trajectory, as the model sees it."""
         return self.source.header.frames // (self.coarsen if self.time else 1)
 
+    def steps(self, wanted: int | None) -> int:
+        """Frames of a rollout; by default all there are."""
+        start = self.task.frames_in
+        most = self.frames - start
+        if wanted is not None and not 1 <= wanted <= most:
+            raise ValueError(
+                f"{self.source.path} has trajectories of {self.frames} frames, of which the model "
+                f"takes {start}: a rollout can have 1 to {most} steps, got {wanted}"
+            )
+        return most if wanted is None else wanted
+
     def rollouts(
         self, count: int, steps: int | None, bar: Bar
     ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Errors by step, and the first trajectory for pictures."""
         start = self.task.frames_in
-        most = self.frames - start
-        steps = most if steps is None else steps
-        if not 1 <= steps <= most:
-            raise ValueError(
-                f"{self.source.path} has trajectories of {self.frames} frames, of which the model "
-                f"takes {start}: a rollout can have 1 to {most} steps, got {steps}"
-            )
+        steps = self.steps(steps)
         kinds = {k: self.kinds[k] for k in ("mse", "relative_l2")}
         kinds["correlation"] = metrics.correlation
         curves: list[dict[str, Tensor]] = []
@@ -194,14 +199,15 @@ class Subject:
         """Violations of symmetries, and errors seen from other frames."""
         bar = Bar("transformations", quiet=quiet)
         model = symmetry.in_float64(self.model)
-        few = chosen[:: max(1, len(chosen) // 2)][:2]
-        x = self._scaled(self.read(few)[0])
-        grid = tuple(x.shape[2:-1])
-        sight = symmetry.reach(model, grid, seed)
+        x = self._scaled(self.read(_spread(chosen, 2))[0])
+        block = self._block(x)
+        wide = block if block.shape[2] > x.shape[2] else x  # room in time for an interior
+        sight = symmetry.reach(model, wide.shape[2:-1], seed)
         result: dict[str, Any] = {
             "reach": list(sight),
+            "interior": symmetry.has_interior(self.task, wide.shape[2:-1], sight),
             "group": symmetry.symmetry_group(model),
-            "translation": symmetry.translation_error(model, x, sight, seed),
+            "translation": symmetry.translation_error(model, wide, sight, seed),
             "point group": symmetry.point_group_error(model, x, seed=seed),
             "rotation": None,
             "boost": None,
@@ -213,13 +219,13 @@ class Subject:
             result["rotation"] = _lists("angles", found)
         if symmetry.has_boosts(self.task):
             boosts = {r: symmetry.boost(model.algebra, r, seed) for r in symmetry.RAPIDITIES}
-            found = _moved(model, self._block(x), boosts, bar, "boosts")
+            found = _moved(model, block, boosts, bar, "boosts")
             result["boost"] = _lists("rapidities", found)
         frames = frames_error(
             self.model,
             self.source.header,
             self.scaling,
-            self.read(chosen[: self.batch]),
+            self.read(_spread(chosen, self.batch)),
             coarsen=self.coarsen,
             progress=lambda items: bar.over("other frames", list(items)),
         )
@@ -266,6 +272,11 @@ class Subject:
             "peak_bytes": peak_memory(work),
             "parameters": self.model.n_parameters(),
         }
+
+
+def _spread(chosen: list[int], count: int) -> list[int]:
+    """Some of many, not only of the first trajectory."""
+    return chosen[:: max(1, len(chosen) // count)][:count]
 
 
 Moves = dict[float, symmetry.Moved]

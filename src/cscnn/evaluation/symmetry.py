@@ -1,8 +1,9 @@
 """How far a model is from commuting with the symmetries of its task.
 
-The paper's relative error |f(gx) - g f(x)| / |f(gx) + g f(x)|, from 0 (equivariant) to about 1, in
-the scaled units of the model and on the components that carry data. Backgrounds are transformed
-with the field. Inputs are fields (batch, in_channels, *grid, blades).
+The paper's relative error |f(gx) - g f(x)| / |f(gx) + g f(x)|, in the scaled units of the model and
+on the components that carry data: 0 if equivariant, about 1 if the two have nothing in common, more
+if they are opposite. Backgrounds are transformed with the field. Inputs are fields (batch,
+in_channels, *grid, blades).
 
 Grids have borders, and no padding of borders commutes with shifts, turns or boosts. What is
 compared lies inside, farther from the borders than the model sees (`reach`). If the model sees the
@@ -39,7 +40,8 @@ class Moved(NamedTuple):
 
     Attributes:
         error: of the model.
-        floor: of the interpolation alone, there and back: errors below it say nothing.
+        floor: of the interpolation alone, there and back, for input or output, whichever is larger.
+            Errors of this size may be the interpolation's.
     """
 
     error: float
@@ -96,6 +98,12 @@ def reach(model: FieldModel, grid: Sequence[int], seed: int = 0) -> tuple[int, .
             distance = torch.minimum(distance, n - distance)
         result.append(int(distance.max()) if len(distance) else 0)
     return tuple(result)
+
+
+def has_interior(task: Task, grid: Sequence[int], sight: Sequence[int]) -> bool:
+    """Whether there are points from which a model sees no border, after a shift of a few points."""
+    axes = zip(grid, task.padding_mode, sight, strict=True)
+    return all(mode == "circular" or n // 8 + 1 + 2 * far < n for n, mode, far in axes)
 
 
 @torch.no_grad()

@@ -75,6 +75,10 @@ def _symmetry(result: dict[str, Any]) -> str:
             ):
                 rows.append((f"{kind} {value:g}{unit}", _number(error), _number(floor)))
     text = _aligned(rows)
+    if not found["interior"]:
+        text += (
+            "\nThe model sees the borders from everywhere: they are part of the translation error."
+        )
     frames = found["frames"]
     if frames is not None:
         rows = [(f"{frames['kind']} frames", "mse", "relative_l2")]
