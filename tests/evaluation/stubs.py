@@ -5,7 +5,7 @@ import json
 import torch
 
 from cscnn import models
-from cscnn.data import FieldFile, Scaling
+from cscnn.data import FieldFile, Scaling, coarse_task
 from cscnn.data.generate import generate, plans
 from cscnn.evaluation.resample import positions
 from cscnn.models import Background, Field, FieldModel, Task
@@ -58,18 +58,18 @@ class Stub(FieldModel):
         return self.function(x[:, : self.task.in_channels])
 
 
-def make_run(folder, simulator, name="cs_resnet", **changes):
+def make_run(folder, simulator, name="cs_resnet", coarsen=1, **changes):
     """A folder as training leaves it, with an untrained model."""
     splits = plans(simulator, folder / "data", {"train": 2, "test": 3})
     generate(splits)
     run = folder / "run"
     run.mkdir()
     with FieldFile(splits[0].path) as source:
-        task = source.header.task(**changes)
+        task = coarse_task(source.header, coarsen, **changes)
         scaling = Scaling.fit(source)
     model = models.build(name, task, **TINY)
     models.save(model, run / "model.safetensors")
     scaling.save(run / "scaling.json")
-    config = {"data": {plan.split: str(plan.path) for plan in splits}}
+    config = {"data": {plan.split: str(plan.path) for plan in splits} | {"coarsen": coarsen}}
     (run / "config.json").write_text(json.dumps(config))
     return run

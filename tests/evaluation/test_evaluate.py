@@ -162,6 +162,19 @@ def test_solitons(waves, tmp_path):
     assert not (waves / "evaluation.json").exists()
 
 
+@pytest.mark.parametrize(("simulator", "frames"), [(SMOKE, 6), (WAVES, 12)])
+def test_coarse_runs(simulator, frames, tmp_path):
+    """Cells are joined as in training: in space, and in time if it is an axis of the grid."""
+    start = 8 - frames if simulator is SMOKE else 4
+    found = evaluate(make_run(tmp_path, simulator, coarsen=2, frames_in=start), windows=2)
+    header = simulator.header()
+    assert len(found.result["rollout"]["steps"]) == frames
+    step = header.frame_spacing * (1 if header.time_axis is None else 2)
+    assert found.result["rollout"]["times"][0] == pytest.approx(step)
+    name = header.fields[-1].name
+    assert found.samples[f"target/{name}"].shape[1:-1] == tuple(n // 2 for n in header.grid)
+
+
 def test_unstable_models_are_reported(tmp_path):
     run = make_run(tmp_path, SMOKE, frames_in=2)
     model = Run(run).model()
