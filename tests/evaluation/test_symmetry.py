@@ -148,7 +148,7 @@ def solitons(n):
     return task, task.pack(simulator.simulate([stream("solitons", 0, "test", i) for i in range(2)]))
 
 
-def boost_error(name, n=80, rapidity=0.5, fixed=False, **options):
+def boost_error(name, n=160, rapidity=0.5, fixed=False, **options):
     task, x = solitons(n)
     model = network(name, task, **{"kernel_size": 1, "width": 4, "norm": False, **options})
     if fixed:
@@ -160,7 +160,7 @@ def boost_error(name, n=80, rapidity=0.5, fixed=False, **options):
 @pytest.mark.parametrize("rapidity", [0.25, 0.5])
 def test_boosts(rapidity):
     """Networks that mix no points commute with boosts, up to the interpolation."""
-    coarse, fine = (boost_error("cs_resnet", n, rapidity) for n in (40, 80))
+    coarse, fine = (boost_error("cs_resnet", n, rapidity) for n in (80, 160))
     control = boost_error("resnet", rapidity=rapidity)
     assert fine.error < 0.3 * coarse.error
     assert fine.error < fine.floor
