@@ -11,6 +11,7 @@ from pathlib import Path
 
 import cscnn
 from cscnn.data.commands import add_commands as add_data_commands
+from cscnn.evaluation.commands import add_commands as add_evaluation_commands
 from cscnn.viz.commands import add_commands as add_picture_commands
 
 
@@ -98,6 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     train = commands.add_parser("train", help="train a model", add_help=False)
     train.set_defaults(run=_train)
     add_data_commands(commands)
+    add_evaluation_commands(commands)
     add_picture_commands(commands)
     return parser
 

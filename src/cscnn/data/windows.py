@@ -136,7 +136,8 @@ class Windows(Dataset[Window]):
         arrays = self.source.read(number, start, start + self.length)
         fields = {name: torch.as_tensor(a).to(self.dtype) for name, a in arrays.items()}
         if self.coarsen > 1:
-            fields = {name: self._coarse(x) for name, x in fields.items()}
+            time = self.steps > 1
+            fields = {name: average_cells(x, self.coarsen, time) for name, x in fields.items()}
         if self.scaling is not None:
             fields = self.scaling.apply(fields)
         split = self.task.frames_in
@@ -154,11 +155,16 @@ class Windows(Dataset[Window]):
     def _pack(self, fields: dict[str, Tensor]) -> Tensor:
         return self.task.pack({name: x.unsqueeze(0) for name, x in fields.items()})[0]
 
-    def _coarse(self, x: Tensor) -> Tensor:
-        """Means over cells of (frames, *grid, components)."""
-        for axis in range(0 if self.steps > 1 else 1, x.dim() - 1):
-            x = x.unflatten(axis, (-1, self.coarsen)).mean(axis + 1)
-        return x
+
+def average_cells(x: Tensor, cells: int, time: bool) -> Tensor:
+    """Means over cells of ``cells`` points per axis of (frames, *space, components).
+
+    Args:
+        time: whether frames are joined too, because time is an axis of the grid.
+    """
+    for axis in range(0 if time else 1, x.dim() - 1):
+        x = x.unflatten(axis, (-1, cells)).mean(axis + 1)
+    return x
 
 
 def coarse_task(header: Header, coarsen: int = 1, **changes: Any) -> Task:

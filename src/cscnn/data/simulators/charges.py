@@ -152,7 +152,7 @@ class PointCharges(Simulator):
                 return charges
             g = boost(_direction(rng, self.dim), rng.uniform(0, self.rapidity))
             charges = charges.transformed(g)
-            if self._all_clear(charges):
+            if self.keeps_clear(charges):
                 return charges
         raise ValueError(
             f"in {TRIES} tries no boosted charges kept the clearance {self.clearance}: lower "
@@ -236,8 +236,8 @@ class PointCharges(Simulator):
         )
         return self._distance(where) >= self.clearance
 
-    def _all_clear(self, charges: Charges) -> bool:
-        """The same for charges in any frame."""
+    def keeps_clear(self, charges: Charges) -> bool:
+        """Whether charges in any frame stay clear of the box as long as they are seen in it."""
         stretch = math.exp(self.rapidity)  # their parameter is not the observer's time
         s = torch.as_tensor(self._visible() * stretch)
         events = charges.positions(s).flatten(0, 1).numpy()

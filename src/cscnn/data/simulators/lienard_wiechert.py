@@ -12,7 +12,7 @@ E_i; those on e_12, e_13, e_23 are B_z, -B_y, B_x.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import torch
@@ -47,6 +47,10 @@ class Charges:
         """The same charges after a Lorentz transformation, (1 + d, 1 + d)."""
         o, v, a, b = (t @ g.mT.to(t) for t in (self.origin, self.drift, self.cosine, self.sine))
         return Charges(self.charge, o, v, a, b, self.frequency)
+
+    def translated(self, shift: Tensor) -> Charges:
+        """The same charges displaced by a vector of spacetime, (1 + d,)."""
+        return replace(self, origin=self.origin + shift.to(self.origin))
 
     def to(self, device: torch.device | str) -> Charges:
         """On another device."""

@@ -39,14 +39,24 @@ class Solitons:
         """The same solution seen when events (t, x) are boosted by a rapidity."""
         return Solitons(self.pole * math.exp(-rapidity), self.coefficient)
 
+    def translated(self, shift: Tensor) -> Solitons:
+        """The same solution with all events (t, x) displaced by a shift (2,)."""
+        rates = self._rates
+        return Solitons(self.pole, self.coefficient - rates @ shift.to(rates))
+
+    @property
+    def _rates(self) -> Tensor:
+        """Derivatives of the exponents by t and by x, (n, 2)."""
+        a = self.pole
+        return torch.stack([(a - 1 / a) / 2, (a + 1 / a) / 2], -1)
+
     def to(self, device: torch.device | str) -> Solitons:
         """On another device."""
         return Solitons(self.pole.to(device), self.coefficient.to(device))
 
     def field(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """φ modulo 2π and its derivatives at events (N, 2): (N,) and (N, 2)."""
-        a = self.pole
-        rates = torch.stack([(a - 1 / a) / 2, (a + 1 / a) / 2], -1)  # of t and of x, (n, 2)
+        a, rates = self.pole, self._rates
         exponent = self.coefficient + points.to(rates.dtype) @ rates.mT  # (N, n)
         # rows and columns are scaled to at most one, which does not change the phase of det
         size = exponent.real.clamp(min=0)
