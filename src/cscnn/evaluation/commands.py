@@ -1,4 +1,4 @@
-"""The command about trained models: ``cscnn evaluate``."""
+"""The commands about trained models: ``cscnn evaluate``, ``predict`` and ``export``."""
 
 from __future__ import annotations
 
@@ -41,6 +41,37 @@ def add_commands(commands: Any) -> None:
     )
     evaluate.set_defaults(run=_evaluate)
 
+    predict = commands.add_parser(
+        "predict",
+        help="write a model's forecasts as data",
+        description="Forecasts every trajectory of a file, feeding predictions back, and writes "
+        "the forecasts in the format of data files.",
+        epilog="example: cscnn predict runs/smoke data/smoke/test.h5 --steps 10 --out forecast.h5",
+    )
+    predict.add_argument("folder", type=Path, metavar="RUN", help="folder of a run")
+    predict.add_argument("file", type=Path, metavar="FILE", help="trajectories to begin with")
+    predict.add_argument("--out", type=Path, required=True, help="the file to write")
+    predict.add_argument("--steps", type=int, default=10, help="frames (default: %(default)s)")
+    predict.add_argument(
+        "--start", type=int, default=0, help="first frame that is shown (default: %(default)s)"
+    )
+    predict.add_argument("--device", default="cpu", help="(default: %(default)s)")
+    predict.set_defaults(run=_predict)
+
+    export = commands.add_parser(
+        "export",
+        help="write a model for programs without this library",
+        description="Writes the model as plain convolutions, in physical units, verified against "
+        "the original. It takes and returns (batch, channels, *grid, blades).",
+        epilog="example: cscnn export runs/smoke --out smoke.onnx",
+    )
+    export.add_argument("folder", type=Path, metavar="RUN", help="folder of a run")
+    export.add_argument(
+        "--out", type=Path, required=True, help="a file .pt2 (torch.export) or .onnx"
+    )
+    export.add_argument("--batch", type=int, default=1, help="fixed size (default: %(default)s)")
+    export.set_defaults(run=_export)
+
 
 def _evaluate(args: argparse.Namespace) -> int:
     from cscnn.evaluation import evaluate, table
@@ -68,6 +99,34 @@ def _evaluate(args: argparse.Namespace) -> int:
     found.save(out, samples)
     print(table(found.result))
     print(f"\nwritten to {out} and {samples}")
+    return 0
+
+
+def _predict(args: argparse.Namespace) -> int:
+    from cscnn.evaluation.predict import predict
+    from cscnn.training.run import Run
+
+    if not args.out.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {args.out.parent} to write {args.out} into")
+    predict(
+        Run(args.folder), args.file, args.out, steps=args.steps, start=args.start,
+        device=_device(args.device), quiet=False,
+    )  # fmt: skip
+    print(f"{args.out}: see it with cscnn plot {args.out}")
+    return 0
+
+
+def _export(args: argparse.Namespace) -> int:
+    from cscnn.training.export import SUFFIXES, export
+    from cscnn.training.run import Run
+
+    kinds = {suffix: kind for kind, suffix in SUFFIXES.items()}
+    if args.out.suffix not in kinds:
+        raise ValueError(f"--out must end in {' or '.join(kinds)}, got {args.out.name}")
+    if not args.out.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {args.out.parent} to write {args.out} into")
+    error = export(Run(args.folder), args.out, kinds[args.out.suffix], args.batch)
+    print(f"{args.out}: differs from the original by {error:.1g}")
     return 0
 
 
