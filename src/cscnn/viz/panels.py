@@ -31,7 +31,7 @@ class Panel:
 
     Attributes:
         label: its name, with units.
-        image: (frames, x, y).
+        image: (frames, x, y), or (frames, x) on a line.
         arrows: (frames, x, y, 2), or None.
         limits: smallest and largest colour; symmetric about 0 for components, and for a scalar
             that has negative numbers.
@@ -55,8 +55,8 @@ def panels(
 ) -> list[Panel]:
     """The panels of some fields: one for a scalar or a vector, else one for each component.
 
-    A vector of space is its length and arrows. Of three axes of space the last is cut in the
-    middle. Frames are read one at a time.
+    A vector of space is its length and arrows, except on a line. Of three axes of space the last is
+    cut in the middle. Frames are read one at a time.
     """
     planes: dict[str, list[np.ndarray]] = {field.name: [] for field in fields}
     for frame in frames:
@@ -70,9 +70,9 @@ def panels(
 
 
 def _split(header: Header, field: Field, values: np.ndarray) -> Iterator[Panel]:
-    """The panels of a field (frames, x, y, components)."""
+    """The panels of a field (frames, *plane, components)."""
     units = "" if field.units in ("", "1") else f"\n[{field.units}]"
-    if field.grade == 1 and header.time_axis is None:
+    if field.grade == 1 and header.time_axis is None and len(header.grid) > 1:
         length = np.linalg.norm(values, axis=-1)
         yield Panel(f"|{field.name}|{units}", length, values[..., :2], *_limits(length, False))
         return
@@ -134,3 +134,11 @@ def scale(largest: float, unit: str) -> tuple[float, str]:
         return 1.0, unit
     power = int(np.clip(3 * np.floor(np.log10(largest) / 3), min(PREFIXES), 0))
     return 10.0**-power, PREFIXES[power] + unit
+
+
+def describe(header: Header, trajectory: int) -> str:
+    """A title: data, split, trajectory and plane."""
+    parts = [header.generator or "data", f"{header.split} trajectory {trajectory}".strip()]
+    if plane := cut(header):
+        parts.append(f"plane {plane}")
+    return ", ".join(parts)
