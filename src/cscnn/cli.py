@@ -12,6 +12,7 @@ from pathlib import Path
 import cscnn
 from cscnn.data.commands import add_commands as add_data_commands
 from cscnn.viz.commands import add_commands as add_picture_commands
+from cscnn.viz.report.commands import add_commands as add_report_commands
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -94,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     info.set_defaults(run=_info)
     add_data_commands(commands)
     add_picture_commands(commands)
+    add_report_commands(commands)
     return parser
 
 

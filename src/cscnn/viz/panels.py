@@ -74,14 +74,16 @@ def _split(header: Header, field: Field, values: np.ndarray) -> Iterator[Panel]:
     units = "" if field.units in ("", "1") else f"\n[{field.units}]"
     if field.grade == 1 and header.time_axis is None and len(header.grid) > 1:
         length = np.linalg.norm(values, axis=-1)
-        yield Panel(f"|{field.name}|{units}", length, values[..., :2], *_limits(length, False))
+        yield Panel(
+            f"|{field.name}|{units}", length, values[..., :2], *colour_limits(length, False)
+        )
         return
     algebra = header.algebra
     for i, blade in enumerate(algebra.blade_names[algebra.grade_slice(field.grade)]):
         name = f"{field.name} {blade_label(header, blade)}" if field.grade else field.name
         image = values[..., i]
         signed = field.grade > 0 or bool((image < 0).any())
-        yield Panel(name + units, image, None, *_limits(image, signed))
+        yield Panel(name + units, image, None, *colour_limits(image, signed))
 
 
 def blade_label(header: Header, blade: str) -> str:
@@ -89,7 +91,7 @@ def blade_label(header: Header, blade: str) -> str:
     return f"{blade} = {'∧'.join(header.axes[int(i) - 1] for i in blade[1:])}"
 
 
-def _limits(image: np.ndarray, signed: bool) -> tuple[tuple[float, float], str]:
+def colour_limits(image: np.ndarray, signed: bool) -> tuple[tuple[float, float], str]:
     """Colours for all but the few largest numbers, which would hide the rest."""
     sizes = np.abs(image[np.isfinite(image)])
     largest = float(sizes.max(initial=0.0))
