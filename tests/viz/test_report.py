@@ -282,6 +282,20 @@ def test_missing_parts_name_the_command(copy):
     assert "rotated frames" not in page.text
 
 
+def test_many_runs(folders, tmp_path):
+    """More than there are colours."""
+    many = [shutil.copytree(folders["fluid"][i % 2], tmp_path / f"run{i}") for i in range(10)]
+    text = render(load_runs(many))
+    page = Page(text)
+    assert len(text) < 5e6
+    assert len(page.all("canvas")) == 30
+    assert not re.search(r"run-[89]|run-1\d", text)
+    assert (
+        "<b>run1</b>, <b>run3</b>, <b>run5</b>, <b>run7</b> and <b>run9</b> tie at 1.60 %" in text
+    )
+    assert 'class="badge"' not in text
+
+
 def test_runs_that_cannot_be_compared(copy, folders):
     text = render(load_runs([copy[0], folders["line"][1]]))
     page = Page(text)

@@ -136,7 +136,9 @@ def _cut(samples: Samples) -> str:
 def _reduction(quantities: Sequence[Quantity], budget: int) -> tuple[np.ndarray, int, int]:
     """Frames, averaged points per axis and components that fit."""
     frames, width, height = quantities[0].targets[0].shape
-    planes = 3 * len(quantities[0].targets)
+    targets = quantities[0].targets
+    same = all(np.array_equal(targets[0], target, equal_nan=True) for target in targets)
+    planes = 2 * len(targets) + (1 if same else len(targets))  # equal ones are stored once
     count, coarse, kept = min(frames, FRAMES), 1, len(quantities)
 
     def total() -> int:
@@ -146,7 +148,7 @@ def _reduction(quantities: Sequence[Quantity], budget: int) -> tuple[np.ndarray,
         if min(width, height) // coarse >= 96:
             coarse *= 2
         elif count > 16:
-            count = max(16, count // 2)
+            count = max(16, count * 3 // 4)
         elif min(width, height) // coarse >= 32:
             coarse *= 2
         elif kept > 1:

@@ -120,9 +120,9 @@ def _part(run: Contents, name: str) -> dict[str, object]:
 
 
 def best(values: Sequence[float | None]) -> int | None:
-    """The position of the smallest of several numbers."""
-    known = [(v, i) for i, v in enumerate(values) if v is not None]
-    return min(known)[1] if len(known) > 1 else None
+    """The position of the smallest of several numbers; None if there is a tie."""
+    known = sorted((v, i) for i, v in enumerate(values) if v is not None)
+    return known[0][1] if len(known) > 1 and known[0][0] < known[1][0] else None
 
 
 def card_html(card: Card, runs: Sequence[Contents], compare: bool) -> str:
@@ -158,20 +158,17 @@ def _bar(value: float, top: float) -> str:
 
 
 def verdict(card: Card, runs: Sequence[Contents]) -> str:
-    """Who is ahead, whoever it is, and by how much."""
-    winner = best(card.values)
-    if winner is None:
+    """Who is ahead, whoever it is, and by how much; nothing about one run alone."""
+    known = sorted((v, i) for i, v in enumerate(card.values) if v is not None)
+    if len(known) < 2:
         return ""
-    others = [
-        (v, runs[i].label) for i, v in enumerate(card.values) if v is not None and i != winner
-    ]
-    value = card.values[winner]
-    second, name = min(others)
-    assert value is not None
-    if value == second:
-        return f"{escape(runs[winner].label)} and {escape(name)} tie at {card.show(value)}."
-    ratio = f", {times(second / value)} as much" if value > 0 else ""
+    low = known[0][0]
+    first = [f"<b>{escape(runs[i].label)}</b>" for v, i in known if v == low]
+    if len(first) > 1:
+        return f"{listing(first)} tie at {card.show(low)}."
+    second, position = known[1]
+    ratio = f", {times(second / low)} as much" if low > 0 else ""
     return (
-        f"<b>{escape(runs[winner].label)}</b> is lowest with {card.show(value)}; next is "
-        f"{escape(name)} with {card.show(second)}{ratio}."
+        f"{first[0]} is lowest with {card.show(low)}; next is {escape(runs[position].label)} with "
+        f"{card.show(second)}{ratio}."
     )

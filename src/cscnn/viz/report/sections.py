@@ -30,8 +30,10 @@ def heading(runs: Sequence[Contents]) -> str:
         if run.evaluation is not None:
             data = run.evaluation["data"]
             facts["tested on"] = (
-                f"{data.get('trajectories', '?')} trajectories of split {data.get('split', '?')}"
+                f"{data.get('trajectories', '?')} trajectories of split {data.get('split', '?')}, "
+                f"{data.get('path', '?')}"
             )
+            facts["machine"] = ", ".join(str(v) for v in run.evaluation["machine"].values())
         items = "".join(f"<div><dt>{k}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items())
         entries.append(
             f'<li class="{style(i)}"><h2><i class="dot"></i>{escape(run.label)}</h2>'

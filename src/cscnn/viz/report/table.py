@@ -10,6 +10,8 @@ from html import escape
 from cscnn.viz.report.contents import Contents, largest
 from cscnn.viz.report.numbers import count, number, percent, size
 
+FEW = 4  #: columns that fit side by side on a phone, labels above them
+
 Show = Callable[[float | None], str]
 
 
@@ -111,7 +113,8 @@ def _lost(runs: Sequence[Contents]) -> list[float | None]:
     for run in runs:
         steps = run.curve("rollout", "steps")
         survives = bool(steps) and run.find("rollout", "stable_steps") == len(steps)
-        found.append(run.find("rollout", "correlation_time") or (math.inf if survives else None))
+        lost = run.find("rollout", "correlation_time")
+        found.append(math.inf if lost is None and survives else lost)
     return [*found, None]
 
 
@@ -128,28 +131,37 @@ def _last(curve: list[float | None]) -> float | None:
 
 
 def table_html(runs: Sequence[Contents], compare: bool) -> str:
-    """The table, the best of each row in bold if runs can be compared."""
+    """The table, the best of each row in bold if runs can be compared.
+
+    On a narrow screen the style sheet puts labels above their numbers. Roles are spelt out because
+    some browsers forget what a table is when its layout changes.
+    """
     groups = rows(runs)
     still = compare and any(row.values[-1] is not None for g in groups.values() for row in g)
     head = "".join(
-        f'<th scope="col" class="run-{i % 8}"><i class="dot"></i>{escape(run.label)}</th>'
+        f'<th scope="col" role="columnheader" class="run-{i % 8}"><i class="dot"></i>'
+        f"{escape(run.label)}</th>"
         for i, run in enumerate(runs)
     )
-    head += '<th scope="col" class="reference">nothing changes</th>' if still else ""
+    if still:
+        head += '<th scope="col" role="columnheader" class="reference">nothing changes</th>'
     columns = len(runs) + 1 + still
     body = []
     for title, group in groups.items():
         body.append(
-            f'<tbody><tr><th scope="rowgroup" class="group" colspan="{columns}">{title}</th></tr>'
+            f'<tbody role="rowgroup"><tr role="row"><th scope="rowgroup" role="rowheader" '
+            f'class="group" colspan="{columns}">{title}</th></tr>'
         )
         for row in group:
             body.append(
-                f'<tr><th scope="row">{escape(row.label)}</th>{_cells(row, compare, still)}</tr>'
+                f'<tr role="row"><th scope="row" role="rowheader">{escape(row.label)}</th>'
+                f"{_cells(row, compare, still)}</tr>"
             )
         body.append("</tbody>")
     return (
         '<div class="scroll" tabindex="0" role="region" aria-label="all numbers of all runs">'
-        f'<table class="metrics"><thead><tr><th scope="col"><span class="hidden">measure</span>'
+        f'<table role="table" class="metrics{" few" * (columns <= FEW)}"><thead role="rowgroup">'
+        '<tr role="row"><th scope="col" role="columnheader"><span class="hidden">measure</span>'
         f"</th>{head}</tr></thead>{''.join(body)}</table></div>"
     )
 
@@ -160,12 +172,14 @@ def _cells(row: Row, compare: bool, still: bool) -> str:
     top = max((row.better * v for v in known), default=None)
     bold = compare and row.better != 0 and len(known) > 1 and len(set(known)) > 1
     cells = [
-        f"<td><b>{row.show(v)}</b></td>"
+        f'<td role="cell"><b>{row.show(v)}</b></td>'
         if bold and v is not None and row.better * v == top
-        else f"<td>{row.show(v)}</td>"
+        else f'<td role="cell">{row.show(v)}</td>'
         for v in values
     ]
     if still:
         value = row.values[-1]
-        cells.append(f'<td class="reference">{"" if value is None else row.show(value)}</td>')
+        cells.append(
+            f'<td role="cell" class="reference">{"" if value is None else row.show(value)}</td>'
+        )
     return "".join(cells)
