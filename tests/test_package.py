@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -147,6 +148,28 @@ def test_bench_measures_and_writes(tmp_path, capsys):
     assert ours["error"] < 1e-5
     assert 0 < ours["peak_bytes"] < dense["peak_bytes"]
     assert data["machine"]["torch"] in paths[1].read_text()
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_interrupted_bench_keeps_what_it_has(tmp_path, monkeypatch, capsys):
+    seen = []
+
+    def measure(name, case, repeats):
+        if name == "network":
+            assert json.loads(paths[0].read_text())["rows"] == seen  # after each benchmark
+            raise KeyboardInterrupt
+        row = bench.Row(name, case.label, "ours", 1.0, 1.0, 0, None, "")
+        seen.append(asdict(row))
+        yield row
+
+    monkeypatch.setattr("cscnn.bench.runner._measure", measure)
+    paths = [tmp_path / "bench.json", tmp_path / "page.md"]
+    argv = ["bench", "--only", "product_layer", "network", "conv"]
+    assert main([*argv, "--json", str(paths[0]), "--markdown", str(paths[1])]) == 130
+    assert "interrupted" in capsys.readouterr().err
+    assert json.loads(paths[0].read_text())["rows"] == seen
+    assert seen
+    assert paths[1].read_text().count("| ours |") == len(seen)
     assert not list(tmp_path.glob("*.tmp"))
 
 

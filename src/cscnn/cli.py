@@ -18,7 +18,10 @@ from cscnn.viz.report.commands import add_commands as add_report_commands
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
     parser = _parser()
-    args = parser.parse_args(argv)
+    args, rest = parser.parse_known_args(argv)
+    if rest and args.run is not _train:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    args.rest = rest
     try:
         return int(args.run(args))
     except BrokenPipeError:  # the reader, e.g. head, has seen enough
@@ -93,6 +96,8 @@ def _parser() -> argparse.ArgumentParser:
         "--task", nargs="+", default=[], metavar="NAME", help="for models: some tasks"
     )
     info.set_defaults(run=_info)
+    train = commands.add_parser("train", help="train a model", add_help=False)
+    train.set_defaults(run=_train)
     add_data_commands(commands)
     add_picture_commands(commands)
     add_report_commands(commands)
@@ -117,18 +122,27 @@ def _bench(args: argparse.Namespace) -> int:
     for path in (args.json, args.markdown):  # find out before the long part, not after it
         if path is not None and not path.parent.is_dir():
             raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into")
-    rows = []
-    for entry in chosen:
+    rows: list[bench.Row] = []
+    for i, entry in enumerate(chosen):
         print(f"\n{entry.title} [{entry.name}]\n{report.HEADER}", flush=True)
-        for row in bench.run(entry.name, repeats=args.repeats, progress=report.progress):
-            rows.append(row)
-            print(report.line(row), flush=True)
-    if args.json is not None:
-        data = {"machine": bench.machine(), "rows": [asdict(row) for row in rows]}
-        report.write(args.json, json.dumps(data, indent=2) + "\n")
-    if args.markdown is not None:
-        report.write(args.markdown, report.markdown(chosen, rows, bench.machine()))
+        try:
+            for row in bench.run(entry.name, repeats=args.repeats, progress=report.progress):
+                rows.append(row)
+                print(report.line(row), flush=True)
+        finally:  # after each benchmark, and also if it is interrupted
+            if args.json is not None and rows:
+                data = {"machine": bench.machine(), "rows": [asdict(row) for row in rows]}
+                report.write(args.json, json.dumps(data, indent=2) + "\n")
+            if args.markdown is not None and rows:
+                page = report.markdown(chosen[: i + 1], rows, bench.machine())
+                report.write(args.markdown, page)
     return int(args.strict and any("MISSED" in row.target for row in rows))
+
+
+def _train(args: argparse.Namespace) -> int:
+    from cscnn.training.commands import run
+
+    return run(args.rest)
 
 
 def _tune(device: str) -> int:
@@ -153,8 +167,8 @@ def _tune(device: str) -> int:
 def _info_models(params: int, tasks: list[str]) -> int:
     from cscnn.bench import machine
     from cscnn.bench.report import progress
+    from cscnn.bench.zoo import GRIDS, measure
     from cscnn.models.tasks import get_task
-    from cscnn.models.zoo import GRIDS, measure
 
     for name in tasks:
         get_task(name)

@@ -8,10 +8,13 @@ from conftest import metric_name, signatures
 from samples import grid
 
 from cscnn import CliffordAlgebra
+from cscnn.algebra.bilinear import PLANES_FROM, by_blocks, gathered
 from cscnn.kernels import (
     CompleteKernel,
     ImplicitKernel,
 )
+from cscnn.kernels.basis import SteerableBasis, monomials
+from cscnn.testing import relative_error
 
 
 def commutant_dimension(algebra, v, special, orthochronous=False):
@@ -147,3 +150,36 @@ def test_two_implicit_convolutions_recover_the_missing_component():
     block = total[1:3, 1:3]
     traceless = block - block.trace() / 2 * torch.eye(2).double()
     assert traceless.abs().max() > 1e-4 * block.abs().max()
+
+
+@pytest.mark.parametrize("metric", signatures(4), ids=metric_name)
+@pytest.mark.parametrize("special", [False, True])
+def test_assembly_by_blocks(metric, special):
+    """The fast way to assemble a kernel is the reference, and so are its adjoint and gradients."""
+    basis = SteerableBasis(CliffordAlgebra(metric), special)
+    points = grid(3, len(metric))
+    x = torch.randn(2, 3, len(points), len(basis), dtype=torch.float64)
+    y = monomials(points).expand(2, 3, -1, -1)
+    kernel = gathered(x, y, basis._table, (0, 1, 2))
+    assert relative_error(by_blocks(x, y, basis._table, (0, 1, 2)), kernel) < 1e-14
+    roles = (2, 1, 0)
+    expected = gathered(kernel, y, basis._table, roles)
+    assert relative_error(by_blocks(kernel, y, basis._table, roles), expected) < 1e-14
+
+
+def test_assembly_of_large_kernels():
+    """Large kernels are assembled by blocks: same values and gradients, to second order."""
+    basis = SteerableBasis(CliffordAlgebra((1, -1)))
+    points = grid(5, 2).requires_grad_()
+    x = torch.randn(1, 1, len(basis), len(points), dtype=torch.float64, requires_grad=True)
+    many = PLANES_FROM // x.numel() + 1
+
+    def derivatives(copies):
+        kernel = basis.assemble(x.expand(copies, -1, -1, -1), points)
+        loss = kernel.square().square().sum() / copies
+        first = torch.autograd.grad(loss, (x, points), create_graph=True)
+        norm = sum(g.square().sum() for g in first)
+        return [kernel[:1], *first, *torch.autograd.grad(norm, (x, points))]
+
+    for large, small in zip(derivatives(many), derivatives(1), strict=True):
+        assert relative_error(large, small) < 1e-12

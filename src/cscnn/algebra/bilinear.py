@@ -1,13 +1,15 @@
 """Sparse bilinear maps on blades: the engine under every product of multivectors.
 
 A product of two multivectors has one term per pair of blades, z_c += s x_a y_b, so a table of
-n^2 terms says everything; the dense n x n x n Cayley tensor is never built. There are three ways to
+n^2 terms says everything; the dense n x n x n Cayley tensor is never built. There are four ways to
 run a table, equal up to rounding:
 
 - `gathered`: two gathers, two products, one sum. Few operations; for small inputs, and as the
   reference.
 - `by_planes`: one fused multiply-add per term over whole coefficient planes, all outputs of a
   round in one call. No intermediates; for large inputs.
+- `by_blocks`: one product per left blade over the part of a matrix that it fills; for large
+  matrices whose right factor is the same along all batch axes but the last.
 - `unrolled`: the same arithmetic written as one expression per output blade, for
   ``torch.compile``, which fuses it into one loop without intermediates.
 
@@ -26,6 +28,7 @@ import torch
 from torch import Tensor
 
 from cscnn.algebra.blades import Term
+from cscnn.algebra.blocks import Blocks
 from cscnn.algebra.constants import constant
 
 #: From this many entries on, planes beat gathers in eager mode (measured on a CPU).
@@ -60,6 +63,8 @@ class BilinearTable:
         self.sizes = sizes
         self.recipe = recipe
         self.matrix = matrix
+        #: roles -> the terms of every output
+        self.rows: dict[tuple[int, ...], list[list[Term]]] = {}
         #: roles -> rounds of terms; within a round every output occurs at most once
         self.rounds: dict[tuple[int, ...], list[list[Term]]] = {}
         #: roles -> left index, right index, coefficient: a row per output, padded with zeros
@@ -70,12 +75,15 @@ class BilinearTable:
                 rows[t[roles[2]]].append((t[roles[0]], t[roles[1]], t[roles[2]], t[3]))
             for row in rows:
                 row.sort()  # a round then shares its left plane, which stays in the cache
+            self.rows[roles] = rows
             width = max(len(row) for row in rows)
             self.rounds[roles] = [[row[r] for row in rows if r < len(row)] for r in range(width)]
             full = [row + [(0, 0, 0, 0)] * (width - len(row)) for row in rows]
             self.padded[roles] = tuple(
                 tuple(tuple(t[i] for t in row) for row in full) for i in (0, 1, 3)
             )
+
+        self.blocks = Blocks(terms, sizes[1], (sizes[2] // matrix, matrix)) if matrix else None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self.recipe
@@ -197,8 +205,10 @@ class _Bilinear(torch.autograd.Function):
             x, y = x.float(), y.float()
         if torch.compiler.is_compiling():
             run = unrolled
+        elif not _use_planes(x.numel()):
+            run = gathered
         else:
-            run = by_planes if _use_planes(x.numel()) else gathered
+            run = by_blocks if table.blocks and roles[1] == 1 and _shared(y) else by_planes
         return run(x, y, table, roles).to(dtype)
 
     @staticmethod
@@ -275,6 +285,28 @@ def by_planes(x: Tensor, y: Tensor, table: BilinearTable, roles: tuple[int, int,
             [float(coefficient) for _, _, _, coefficient in terms],
         )
     return z
+
+
+def by_blocks(x: Tensor, y: Tensor, table: BilinearTable, roles: tuple[int, int, int]) -> Tensor:
+    """The matrix of a shared right factor, or with roles (2, 1, 0) the adjoint of that map."""
+    assert table.blocks is not None
+    z = table.empty(x, roles[0], roles[2])
+    y = y[(0,) * (y.dim() - 2)]
+    if roles[2] == 2:
+        table.blocks.fill(x, y, z)
+        return z
+    xs, ys = table.planes(x, 2), y.unbind(-1)
+    nothing = z.new_zeros(())
+    for out, terms in zip(z.unbind(-1), table.rows[roles], strict=True):
+        total = nothing  # the first term overwrites, the others add; one plane at a time in cache
+        for a, b, _, coefficient in terms:
+            total = torch.addcmul(total, xs[a], ys[b], value=coefficient, out=out)
+    return z
+
+
+def _shared(y: Tensor) -> bool:
+    """Whether y (..., points, blades) is the same along all axes but the last two."""
+    return y.dim() > 2 and not any(y.stride()[:-2])
 
 
 def unrolled(x: Tensor, y: Tensor, table: BilinearTable, roles: tuple[int, int, int]) -> Tensor:

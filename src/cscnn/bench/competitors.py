@@ -10,32 +10,23 @@ import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from cscnn.bench.registry import Work
 from cscnn.bench.work import forward_backward
+from cscnn.conv.export import PLAIN, PlainFieldConv
 
 #: Checkout of the published JAX code, if there is one to measure (``cscnn bench --jax``).
 jax_checkout: Path | None = None
 
 
-class PlainConv(nn.Module):
+def plain_conv(dim: int, channels: int, kernel_size: int) -> PlainFieldConv:
     """``nn.ConvNd`` on flattened channels and blades: what an equivariant layer replaces."""
-
-    def __init__(self, dim: int, channels: int, blades: int, kernel_size: int):
-        super().__init__()
-        kind: Any = (nn.Conv1d, nn.Conv2d, nn.Conv3d)[dim - 1]
-        flat = channels * blades
-        self.blades = blades
-        self.conv = kind(flat, flat, kernel_size, padding=kernel_size // 2)
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = self.conv(x.movedim(-1, 2).flatten(1, 2))
-        assert isinstance(y, Tensor)
-        return y.unflatten(1, (-1, self.blades)).movedim(2, -1)
+    blades = 2**dim
+    flat = channels * blades
+    return PlainFieldConv(PLAIN[dim](flat, flat, kernel_size, padding=kernel_size // 2), blades)
 
 
 def other_libraries(

@@ -9,11 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from cscnn.algebra import CliffordAlgebra
-from cscnn.bench.competitors import PlainConv, other_libraries
+from cscnn.bench.competitors import other_libraries, plain_conv
 from cscnn.bench.registry import Case, Work, benchmark
 from cscnn.bench.work import forward_backward
 from cscnn.conv import CliffordSteerableConv
-from cscnn.nn import MVGELU, MVLayerNorm
+from cscnn.models.cs_resnet import CSBlock
+from cscnn.nn import MVGELU
 
 # (metric, batch, channels, grid, kernel size, at most this part of the time of nn.ConvNd)
 CASES = (
@@ -62,7 +63,7 @@ def training() -> Iterator[Case]:
         ours = ("auto", "spectral", "direct")
         variants = {name: _step(_conv(metric, channels, kernel_size, name), x) for name in ours}
         if len(metric) <= 3:
-            plain = PlainConv(len(metric), channels, 2 ** len(metric), kernel_size)
+            plain = plain_conv(len(metric), channels, kernel_size)
             variants["nn.ConvNd"] = _step(plain, x)
             variants |= other_libraries(metric, channels, kernel_size, x)
         yield Case(
@@ -101,30 +102,17 @@ def inference() -> Iterator[Case]:
         )
 
 
-class _Block(nn.Module):
-    def __init__(self, algebra: CliffordAlgebra, first: nn.Module, second: nn.Module):
-        super().__init__()
-        self.first, self.second = first, second
-        self.norms = nn.ModuleList([MVLayerNorm(algebra), MVLayerNorm(algebra)])
-        self.gate = MVGELU(algebra)
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = self.gate(self.norms[0](self.first(x)))
-        y = self.norms[1](self.second(y))
-        result = self.gate(x + y)
-        assert isinstance(result, Tensor)
-        return result
-
-
 def _stack(metric: tuple[int, ...], channels: int, kernel_size: int, plain: bool) -> nn.Module:
     algebra = CliffordAlgebra(metric)
 
     def conv() -> nn.Module:
         if plain:
-            return PlainConv(algebra.dim, channels, algebra.n_blades, kernel_size)
+            return plain_conv(algebra.dim, channels, kernel_size)
         return _conv(metric, channels, kernel_size, "auto")
 
-    return nn.Sequential(*(_Block(algebra, conv(), conv()) for _ in range(8)))
+    gate = MVGELU(algebra)
+    blocks = (CSBlock(algebra, (conv(), conv()), True, (gate, gate)) for _ in range(8))
+    return nn.Sequential(*blocks)
 
 
 @benchmark("network", "Training step of 8 residual blocks (16 convolutions), memory and time")
@@ -157,7 +145,7 @@ def growth() -> Iterator[Case]:
         for batch, channels, n, kernel_size, size in sizes:
             grid = (n,) * 3
             x = _field(metric, batch, channels, grid)
-            plain = PlainConv(3, channels, 8, kernel_size)
+            plain = plain_conv(3, channels, kernel_size)
             yield Case(
                 label=_label(metric, batch, channels, grid, kernel_size),
                 variants={

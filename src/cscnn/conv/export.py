@@ -22,6 +22,25 @@ class PadGrid(nn.Module):
         return pad(x, self.amounts, self.modes)
 
 
+class PlainFieldConv(nn.Module):
+    """A convolution of flattened fields (batch, channels·blades, *grid), between fields.
+
+    Args:
+        conv: the convolution.
+        blades: number of blades.
+    """
+
+    def __init__(self, conv: nn.Module, blades: int):
+        super().__init__()
+        self.conv = conv
+        self.blades = blades
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.conv(x.movedim(-1, 2).flatten(1, 2))
+        assert isinstance(y, Tensor)
+        return y.unflatten(1, (-1, self.blades)).movedim(2, -1)
+
+
 def export_conv(
     weight: Tensor,
     bias: Tensor | None,

@@ -57,6 +57,7 @@ class Windows(Dataset[Window]):
         task: what to predict; by default the task of the data, see `Header.task`.
         mode: ``"random"`` or ``"all"``.
         per_trajectory: windows per trajectory and epoch; by default as many as there are.
+        trajectories: use the first so many only.
         seed: of the random starts and of the transform.
         scaling: to numbers of order one.
         transform: e.g. `RandomSymmetry`; gets the random numbers of (seed, epoch, index).
@@ -79,6 +80,7 @@ class Windows(Dataset[Window]):
         *,
         mode: str = "random",
         per_trajectory: int | None = None,
+        trajectories: int | None = None,
         seed: int = 0,
         scaling: Scaling | None = None,
         transform: Transform | None = None,
@@ -105,6 +107,9 @@ class Windows(Dataset[Window]):
         self.per_trajectory = self.starts
         if per_trajectory is not None:
             self.per_trajectory = check_int("per_trajectory", per_trajectory, low=1)
+        self.count = len(source)
+        if trajectories is not None:
+            self.count = min(self.count, check_int("trajectories", trajectories, low=1))
         self._epoch = torch.zeros((), dtype=torch.int64).share_memory_()  # seen by all workers
 
     def set_epoch(self, epoch: int) -> None:
@@ -112,7 +117,7 @@ class Windows(Dataset[Window]):
         self._epoch.fill_(epoch)
 
     def __len__(self) -> int:
-        return len(self.source) * self.per_trajectory
+        return self.count * self.per_trajectory
 
     def locate(self, index: int) -> tuple[int, int]:
         """Trajectory and first frame of a window."""
@@ -121,7 +126,7 @@ class Windows(Dataset[Window]):
         if self.mode == "all":
             return divmod(index, self.starts)
         start = int(self._rng(index).integers(self.starts))
-        return index % len(self.source), start
+        return index % self.count, start
 
     def _rng(self, index: int) -> np.random.Generator:
         return np.random.default_rng((self.seed, int(self._epoch), index))

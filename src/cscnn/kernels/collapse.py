@@ -22,17 +22,23 @@ from torch import Tensor
 from cscnn.algebra.blades import MAX_DIM, admissible_paths
 from cscnn.algebra.constants import constant
 from cscnn.nn import CGENN, GeometricProductLayer, GradeNorm
-from cscnn.nn.functional import normal_cdf, smooth_norm
+from cscnn.nn.functional import normal_cdf
 
 
 def _alive(dim: int) -> tuple[tuple[float, ...], ...]:
-    alive = ((0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0))
     paths = admissible_paths((1,) * dim)  # the same for every signature
-    return tuple(tuple(float(path == a) for a in alive) for path in paths)
+    names = [*paths, *range(dim + 1)]  # of the columns of both weights
+    alive = ((0, 0, 0), (1, 0, 1), 0, (0, 1, 1), (1, 1, 0), 1)
+    return tuple(tuple(math.sqrt(0.5) * (name == a) for name in names) for a in alive)
 
 
-#: (paths, 4), by dimension: selects the four grade paths (left, out, right) that are alive.
+#: (6, paths + grades), by dimension: the four grade paths (left, out, right) and the two grades
+#: that are alive, ordered by output (f0, f1) and then as the factors in `_product`.
 ALIVE = {dim: _alive(dim) for dim in range(1, MAX_DIM + 1)}
+#: (2, 1, 1): places a bias on f0 alone.
+SCALAR = (((math.sqrt(0.5),),), ((0.0,),))
+#: What a normalisation that does nothing divides by.
+FLOOR = (1 + 1e-6,)
 
 
 def run_collapsed(network: CGENN, scalar: Tensor, eta: Tensor) -> Tensor:
@@ -48,47 +54,44 @@ def run_collapsed(network: CGENN, scalar: Tensor, eta: Tensor) -> Tensor:
     """
     one = torch.ones_like(eta)
     form = torch.stack([one, eta]).unsqueeze(-1)  # squares of 1 and v
+    sizes = form.clamp(min=1e-30).sqrt()  # their norms; bounded below for the sake of gradients
     x = torch.stack([scalar, one]).unsqueeze(-1)
-    for product, norm in zip(network.products[:-1], network.norms, strict=True):
+    strengths = _strengths(network)
+    inner, between = strengths[: len(network.products)], strengths[len(network.products) :]
+    for i, product in enumerate(network.products):
         assert isinstance(product, GeometricProductLayer)
-        assert isinstance(norm, GradeNorm)
-        x = _norm(norm, _product(product, x, form), form)
-        x = x * normal_cdf(x[:1])
-    last = network.products[-1]
-    assert isinstance(last, GeometricProductLayer)
-    return _product(last, x, form)
+        if i:
+            x = _norm(x, between[i - 1], sizes)
+            x = x * normal_cdf(x[:1])
+        x = _product(product, x, inner[i], form, sizes)
+    return x
 
 
-def _product(layer: GeometricProductLayer, x: Tensor, form: Tensor) -> Tensor:
-    right = _norm(layer.norm, torch.bmm(x, _per_grade(layer.right.weight)), form)
+def _strengths(network: CGENN) -> tuple[Tensor, ...]:
+    """Degrees of normalisation inside the products, then between them: (2, 1, channels) each."""
+    inside = [p.norm for p in network.products if isinstance(p, GeometricProductLayer)]
+    norms = [*inside, *(norm for norm in network.norms if isinstance(norm, GradeNorm))]
+    factors = torch.cat([norm.factor for norm in norms])[:, :2]
+    return factors.sigmoid().T.unsqueeze(1).split([norm.channels for norm in norms], -1)
+
+
+def _product(
+    layer: GeometricProductLayer, x: Tensor, strength: Tensor, form: Tensor, sizes: Tensor
+) -> Tensor:
+    assert layer.linear is not None
+    assert layer.linear.bias is not None
+    right = _norm(torch.bmm(x, layer.right.weight[..., :2].permute(2, 1, 0)), strength, sizes)
     # f0 = a a' + η b b' and f1 = a b' + b a', as two terms with a path (left, out, right) each.
-    terms = [x[:1] * right, x[1:] * (right * form).flip(0)]
+    a, b = x.split(1)
+    factors = torch.cat([a * right, b * (right * form).flip(0), x], -1)
+    weights = torch.cat([layer.weight, layer.linear.weight], -1)
     alive = constant(ALIVE[layer.algebra.dim], x.dtype, x.device)
-    weights = list((layer.weight @ alive).split(2, -1))
-    if layer.linear is not None:
-        terms.append(x)
-        weights.append(layer.linear.weight[..., :2])
-    factors, weight = torch.cat(terms, -1), _per_grade(torch.cat(weights, 1))
-    if layer.linear is None:
-        return torch.bmm(factors, weight)
-    half = math.sqrt(0.5)
-    if layer.linear.bias is None:
-        return torch.bmm(factors, weight) * half
-    bias = _on_scalars(layer.linear.bias)
-    return torch.baddbmm(bias, factors, weight, beta=half, alpha=half)
+    weight = (alive @ weights.flatten(0, 1).T).view(2, 3, layer.c_out, layer.c_in)
+    bias = layer.linear.bias * constant(SCALAR, x.dtype, x.device)
+    return torch.baddbmm(bias, factors, weight.transpose(-1, -2).flatten(1, 2))
 
 
-def _on_scalars(bias: Tensor) -> Tensor:
-    """(channels,) -> (2, 1, channels): added to f0 only."""
-    return torch.nn.functional.pad(bias[None, None], (0, 0, 0, 0, 0, 1))
-
-
-def _per_grade(weight: Tensor) -> Tensor:
-    """(c_out, c_in, grades) -> (2, c_in, c_out) for grades 0 and 1."""
-    return weight[..., :2].permute(2, 1, 0)
-
-
-def _norm(layer: GradeNorm, x: Tensor, form: Tensor) -> Tensor:
-    strength = layer.factor[:, :2].sigmoid().T.unsqueeze(1)
-    sizes = smooth_norm(x.square() * form)
-    return x / torch.addcmul((1 + 1e-6) - strength, strength, sizes)
+def _norm(x: Tensor, strength: Tensor, sizes: Tensor) -> Tensor:
+    """x / (strength (|x| - 1) + 1 + 1e-6) for each part, where |x| ≥ 0.1 as in `smooth_norm`."""
+    excess = (x * sizes).abs().clamp(min=0.1) - 1
+    return x / torch.addcmul(constant(FLOOR, x.dtype, x.device), strength, excess)

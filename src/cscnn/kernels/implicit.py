@@ -94,7 +94,7 @@ class ImplicitKernel(SteerableKernel):
         else:
             self.register_buffer("head", head)
         self._head_table = _head_table(algebra.metric)
-        self._of_part, self._of_path = _selections(algebra.metric)
+        self._of_path = _selection(algebra.metric)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -116,11 +116,12 @@ class ImplicitKernel(SteerableKernel):
         pair = pair.permute(2, 0, 1).reshape(self.c_out, self.c_in, 2, -1)
         if self.mask_width is not None:
             pair = pair * scalar_shell(eta, (self.mask_width[..., :2] + 0.4).unsqueeze(-1))
-        # Products with zeros and ones select faster than indices do, and so do their gradients.
-        part = constant(self._of_part, pair.dtype, pair.device)
+        # A product with zeros and ones selects faster than indices do, and so does its gradient.
         path = constant(self._of_path, pair.dtype, pair.device)
-        factors = (self.head * (self.scale * self.gain)) @ path
-        return (factors.unsqueeze(-2) * part).transpose(-1, -2) @ pair
+        factors = ((self.head * (self.scale * self.gain)) @ path).unsqueeze(-1)
+        sizes = [self.algebra.n_grades, len(self.basis) - self.algebra.n_grades]
+        parts = zip(factors.split(sizes, 2), pair.split(1, 2), strict=True)
+        return torch.cat([factor * part for factor, part in parts], 2)
 
     def expand(
         self, points: Tensor, orbits: Orbits | None = None, extra: Tensor | None = None
@@ -180,19 +181,11 @@ def _head_table(metric: tuple[int, ...]) -> BilinearTable:
 
 
 @cache
-def _selections(
-    metric: tuple[int, ...],
-) -> tuple[tuple[tuple[float, ...], ...], tuple[tuple[float, ...], ...]]:
-    """Which part of k(v) = f0 + f1 v and which path of the head multiply each basis kernel.
-
-    Matrices of zeros and ones, (2, elements) and (paths, elements).
-    """
+def _selection(metric: tuple[int, ...]) -> tuple[tuple[float, ...], ...]:
+    """Which path of the head multiplies each basis kernel: (paths, elements) zeros and ones."""
     basis = SteerableBasis(CliffordAlgebra(metric), kinds=KINDS)
-    parts = [0 if kind == "project" else 1 for kind, _, _ in basis.elements]
     triples = [
-        (part, out, k)
-        for part, (_, k, _), out in zip(parts, basis.elements, basis.output_grades, strict=True)
+        (0 if kind == "project" else 1, out, k)
+        for (kind, k, _), out in zip(basis.elements, basis.output_grades, strict=True)
     ]
-    of_part = tuple(tuple(float(part == p) for part in parts) for p in (0, 1))
-    of_path = tuple(tuple(float(t == p) for t in triples) for p in admissible_paths(metric))
-    return of_part, of_path
+    return tuple(tuple(float(t == path) for t in triples) for path in admissible_paths(metric))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from cscnn.algebra.blades import check_int
-from cscnn.conv.padding import pad
+from cscnn.conv.export import PadGrid
 from cscnn.models.base import ComponentModel, FieldModel, PaddedConv, at_most_3d
 from cscnn.models.tasks import Task
 
@@ -36,6 +38,54 @@ class ChannelNorm(nn.Module):
         return y
 
 
+class ResidualNet(nn.Module):
+    """The form of `CSResNet` on any features: embedding, residual blocks, output, with GELU.
+
+    Args:
+        c_in, width, inner, c_out: channels of the input, of the blocks, between the two
+            convolutions of a block (by default ``width``), of the output.
+        blocks: number of residual blocks.
+        kernel_size: taps per axis of the blocks' convolutions; the others have one.
+        conv: makes a convolution from its channels and its kernel size.
+        norm: makes a norm from its channels.
+    """
+
+    def __init__(
+        self,
+        c_in: int,
+        width: int,
+        inner: int | None,
+        c_out: int,
+        *,
+        blocks: int,
+        kernel_size: int,
+        conv: Callable[[int, int, int], nn.Module],
+        norm: Callable[[int], nn.Module],
+    ):
+        super().__init__()
+        check_int("width", width, low=1)
+        inner = inner or width
+        self.embedding = nn.Sequential(
+            conv(c_in, width, 1), nn.GELU(), conv(width, width, 1), nn.GELU()
+        )
+        self.blocks = nn.ModuleList(
+            nn.Sequential(
+                conv(width, inner, kernel_size), norm(inner), nn.GELU(),
+                conv(inner, width, kernel_size), norm(width),
+            )
+            for _ in range(blocks)
+        )  # fmt: skip
+        self.output = nn.Sequential(conv(width, width, 1), nn.GELU(), conv(width, c_out, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.embedding(x)
+        for block in self.blocks:
+            x = nn.functional.gelu(x + block(x))
+        y = self.output(x)
+        assert isinstance(y, Tensor)
+        return y
+
+
 class ResNet(ComponentModel):
     """The plain ResNet: the form of `CSResNet`, on components, with nothing built in.
 
@@ -59,34 +109,46 @@ class ResNet(ComponentModel):
     ):
         super().__init__(task)
         at_most_3d("resnet", task)
-        check_int("width", width, low=1)
-        inner = inner or width
-
-        def conv(c_in: int, c_out: int, size: int) -> nn.Module:
-            return PaddedConv(task.dim, c_in, c_out, size, task.padding_mode)
-
-        def norms(channels: int) -> nn.Module:
-            return ChannelNorm(channels) if norm else nn.Identity()
-
-        self.embedding = nn.Sequential(
-            conv(self.components_in, width, 1), nn.GELU(), conv(width, width, 1), nn.GELU()
-        )
-        self.blocks = nn.ModuleList(
-            nn.Sequential(
-                conv(width, inner, kernel_size), norms(inner), nn.GELU(),
-                conv(inner, width, kernel_size), norms(width),
-            )
-            for _ in range(blocks)
-        )  # fmt: skip
-        self.output = nn.Sequential(
-            conv(width, width, 1), nn.GELU(), conv(width, self.components_out, 1)
+        self.network = ResidualNet(
+            self.components_in,
+            width,
+            inner,
+            self.components_out,
+            blocks=blocks,
+            kernel_size=kernel_size,
+            conv=lambda a, b, size: PaddedConv(task.dim, a, b, size, task.padding_mode),
+            norm=lambda channels: ChannelNorm(channels) if norm else nn.Identity(),
         )
 
     def compute_components(self, x: Tensor) -> Tensor:
-        x = self.embedding(x)
-        for block in self.blocks:
-            x = nn.functional.gelu(x + block(x))
-        y = self.output(x)
+        y = self.network(x)
+        assert isinstance(y, Tensor)
+        return y
+
+
+class CliffordConv(nn.Module):
+    """A convolution of the package cliffordlayers that keeps the grid, in any padding mode."""
+
+    def __init__(
+        self,
+        metric: tuple[int, ...],
+        c_in: int,
+        c_out: int,
+        kernel_size: int,
+        modes: tuple[str, ...],
+    ):
+        super().__init__()
+        from cliffordlayers.nn.modules import cliffordconv
+
+        dim = len(metric)
+        kind = getattr(cliffordconv, f"CliffordConv{dim}d")
+        self.pad = PadGrid((kernel_size // 2,) * dim, modes)
+        self.conv = kind(metric, c_in, c_out, kernel_size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        flat = x.movedim(-1, 2)
+        padded = self.pad(flat.flatten(1, 2))
+        y = self.conv(padded.unflatten(1, flat.shape[1:3]).movedim(2, -1))
         assert isinstance(y, Tensor)
         return y
 
@@ -121,48 +183,22 @@ class CliffordResNet(FieldModel):
                 f"has {task.dim}"
             )
         require("cliffordlayers", "clifford_resnet")
-        from cliffordlayers.nn.modules import cliffordconv, groupnorm
+        from cliffordlayers.nn.modules import groupnorm
 
-        check_int("width", width, low=1)
-        inner = inner or width
-        conv_kind = getattr(cliffordconv, f"CliffordConv{task.dim}d")
-        norm_kind = getattr(groupnorm, f"CliffordGroupNorm{task.dim}d")
-
-        class Conv(nn.Module):
-            def __init__(self, c_in: int, c_out: int, size: int):
-                super().__init__()
-                self.conv = conv_kind(task.metric, c_in, c_out, size)
-                self.amounts = (size // 2,) * task.dim
-
-            def forward(self, x: Tensor) -> Tensor:
-                flat = x.movedim(-1, 2)
-                padded = pad(flat.flatten(1, 2), self.amounts, task.padding_mode)
-                y = self.conv(padded.unflatten(1, flat.shape[1:3]).movedim(2, -1))
-                assert isinstance(y, Tensor)
-                return y
-
-        def norms(channels: int) -> nn.Module:
-            return norm_kind(task.metric, 1, channels) if norm else nn.Identity()
-
-        self.embedding = nn.Sequential(
-            Conv(self.n_inputs, width, 1), nn.GELU(), Conv(width, width, 1), nn.GELU()
-        )
-        self.blocks = nn.ModuleList(
-            nn.Sequential(
-                Conv(width, inner, kernel_size), norms(inner), nn.GELU(),
-                Conv(inner, width, kernel_size), norms(width),
-            )
-            for _ in range(blocks)
-        )  # fmt: skip
-        self.output = nn.Sequential(
-            Conv(width, width, 1), nn.GELU(), Conv(width, task.out_channels, 1)
+        group_norm = getattr(groupnorm, f"CliffordGroupNorm{task.dim}d")
+        self.network = ResidualNet(
+            self.n_inputs,
+            width,
+            inner,
+            task.out_channels,
+            blocks=blocks,
+            kernel_size=kernel_size,
+            conv=lambda a, b, size: CliffordConv(task.metric, a, b, size, task.padding_mode),
+            norm=lambda channels: group_norm(task.metric, 1, channels) if norm else nn.Identity(),
         )
 
     def compute(self, x: Tensor) -> Tensor:
-        x = self.embedding(x.contiguous())
-        for block in self.blocks:
-            x = nn.functional.gelu(x + block(x))
-        y = self.output(x)
+        y = self.network(x.contiguous())
         assert isinstance(y, Tensor)
         return y
 
@@ -175,11 +211,16 @@ class FNO(ComponentModel):
         width: hidden channels.
         modes: Fourier modes kept along each axis.
         layers: number of Fourier layers.
-        options: further options of ``neuralop.models.FNO``.
+        operator_options: further options of ``neuralop.models.FNO``.
     """
 
     def __init__(
-        self, task: Task, width: int = 32, modes: int = 12, layers: int = 4, **options: Any
+        self,
+        task: Task,
+        width: int = 32,
+        modes: int = 12,
+        layers: int = 4,
+        operator_options: Mapping[str, Any] | None = None,
     ):
         super().__init__(task)
         at_most_3d("fno", task)
@@ -195,8 +236,16 @@ class FNO(ComponentModel):
             width,
             n_layers=layers,
             positional_embedding=None,
-            **options,
+            **(operator_options or {}),
         )
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """Without the description that neuralop adds, which is no tensor."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Attempting to update metadata")
+            state = super().state_dict(*args, **kwargs)
+        state.pop("_metadata", None)
+        return state
 
     def compute_components(self, x: Tensor) -> Tensor:
         y = self.network(x)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -14,11 +15,15 @@ from torch.utils.checkpoint import checkpoint
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.blades import check_int
 from cscnn.conv import CliffordSteerableConv
-from cscnn.kernels import CompleteKernel, ImplicitKernel
+from cscnn.conv.export import PlainFieldConv
 from cscnn.models.base import FieldModel
 from cscnn.models.tasks import Task
 from cscnn.nn import MVGELU, MVLayerNorm, MVLinear
 from cscnn.nn.functional import smooth_norm
+from cscnn.nn.linear import add_scalar_bias
+
+#: Initial mean of the scalars that enter a chain of residual blocks: its gates start 98 % open.
+OPEN = 2.0
 
 
 class ProductGate(nn.Module):
@@ -44,27 +49,25 @@ class ProductGate(nn.Module):
         return self.gate(x) + weight * product
 
 
-class PlainFieldConv(nn.Module):
-    """An exported convolution between fields."""
-
-    def __init__(self, conv: CliffordSteerableConv):
-        super().__init__()
-        self.algebra = conv.algebra
-        self.conv = conv.export()
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = self.conv(x.movedim(-1, 2).flatten(1, 2))
-        return y.unflatten(1, (-1, self.algebra.n_blades)).movedim(2, -1)
-
-
 class CSBlock(nn.Module):
-    """Residual block: conv, norm, activation, conv, norm, shortcut, activation."""
+    """Residual block: conv, norm, activation, conv, norm, shortcut, activation.
 
-    def __init__(self, convs: tuple[nn.Module, nn.Module], norm: bool, acts: list[nn.Module]):
+    Args:
+        algebra: the Clifford algebra.
+        convs: the two convolutions, between fields.
+        norm: normalise after each convolution; in spacetime by absolute squares.
+        acts: the two activations.
+    """
+
+    def __init__(
+        self,
+        algebra: CliffordAlgebra,
+        convs: Sequence[nn.Module],
+        norm: bool,
+        acts: Sequence[nn.Module],
+    ):
         super().__init__()
         self.convs = nn.ModuleList(convs)
-        algebra = convs[0].algebra
-        assert isinstance(algebra, CliffordAlgebra)
         self.norms = nn.ModuleList(
             MVLayerNorm(algebra, absolute=len(set(algebra.metric)) > 1) if norm else nn.Identity()
             for _ in range(2)
@@ -82,7 +85,8 @@ class CSBlock(nn.Module):
 class CSNetwork(FieldModel):
     """What Clifford-steerable networks share: how their convolutions and activations are made."""
 
-    calibrated = True  #: whether new networks are calibrated; only their counting does without
+    embedding: nn.Sequential
+    output: nn.Sequential
 
     def __init__(
         self,
@@ -96,6 +100,7 @@ class CSNetwork(FieldModel):
         norm: bool = True,
         checkpointing: bool = False,
         backend: str = "auto",
+        calibrate: bool = True,
     ):
         super().__init__(task)
         if activation not in ("gate", "product"):
@@ -106,6 +111,7 @@ class CSNetwork(FieldModel):
         self.activation = activation
         self.norm = norm
         self.checkpointing = checkpointing
+        self._calibrate = calibrate
         self._options: dict[str, Any] = {
             "kernel": kernel,
             "kernel_options": self._kernel_options(kernel, kernel_options),
@@ -135,7 +141,7 @@ class CSNetwork(FieldModel):
             self.conv(width, inner, self.kernel_size),
             self.conv(inner, width, self.kernel_size),
         )
-        return CSBlock(convs, self.norm, [self.act(inner), self.act(width)])
+        return CSBlock(self.algebra, convs, self.norm, (self.act(inner), self.act(width)))
 
     def run(self, block: nn.Module, x: Tensor) -> Tensor:
         """Apply a block, recomputing it in the backward pass if checkpointing is on."""
@@ -152,7 +158,8 @@ class CSNetwork(FieldModel):
         for parent in list(model.modules()):
             for name, child in parent.named_children():
                 if isinstance(child, CliffordSteerableConv):
-                    setattr(parent, name, PlainFieldConv(child))
+                    plain = PlainFieldConv(child.export(), child.algebra.n_blades)
+                    setattr(parent, name, plain)
         return model
 
     def embed(self, width: int) -> nn.Sequential:
@@ -171,29 +178,66 @@ class CSNetwork(FieldModel):
         )
 
     @torch.no_grad()
-    def calibrate(self, last: CliffordSteerableConv, size: int = 2) -> None:
-        """Scale the last convolution so that unit noise in gives unit noise out.
+    def calibrate_(self, size: int = 2) -> None:
+        """Set initial scales and scalar biases so that signals and gradients keep their size.
+
+        Noise is passed, and every convolution in turn is given outputs of unit variance with
+        scalars of zero mean; else the mean that gates give to scalars grows from block to block
+        and drowns the signal. What enters a chain of blocks gets scalars of mean `OPEN` instead:
+        closed gates would halve the shortcut at each block and leave chaos. Last, the output, of
+        variance V and with squared gradients G, is scaled such that V G = 1: nonlinear maps
+        amplify small changes more than the whole, so V and G cannot both be 1.
 
         Args:
-            last: the convolution.
             size: the size of the grid is a multiple of this.
         """
-        if not self.calibrated or type(last.kernel) not in (ImplicitKernel, CompleteKernel):
-            return
-        if isinstance(last.kernel, ImplicitKernel) and not self._options["kernel_options"].get(
-            "unit_variance"
-        ):
-            return  # published initialisation
-        generator = torch.Generator().manual_seed(0)
+        kernel_options = self._options["kernel_options"]
+        if not self._calibrate or not kernel_options.get("unit_variance", True):
+            return  # the latter is the published initialisation
         size *= max(1, {1: 64, 2: 32, 3: 12, 4: 6}[self.task.dim] // size)
         shape = (2, self.task.in_channels, *(size,) * self.task.dim, self.algebra.n_blades)
-        noise = torch.randn(shape, generator=generator)
-        full = torch.zeros_like(noise)
-        full[..., list(self.task.blades)] = noise[..., list(self.task.blades)]
-        y = self(full)[..., list(self.task.blades)]
-        spread = y.std()
-        if spread > 0 and spread.isfinite():
-            last.kernel.scale_output_(torch.full((self.algebra.n_grades,), 1 / float(spread)))
+        blades = list(self.task.blades)
+        generator = torch.Generator().manual_seed(0)
+        x, change = torch.zeros(2, *shape)
+        for noise, spread in ((x, 1.0), (change, 1e-3)):
+            values = torch.randn(noise[..., blades].shape, generator=generator)
+            noise[..., blades] = spread * values
+        entries = self.entries()
+        hooks = [
+            m.register_forward_hook(partial(standardise_, mean=OPEN if m in entries else 0.0))
+            for m in self.modules()
+            if isinstance(m, CliffordSteerableConv)
+        ]
+        y = self(x)[..., blades]
+        for hook in hooks:
+            hook.remove()
+        gradients = (self(x + change)[..., blades] - y).square().mean() / 1e-6
+        last = self.output[-1]
+        assert isinstance(last, CliffordSteerableConv)
+        scale_(last, float(y.var() * gradients) ** -0.25)
+
+    def entries(self) -> list[nn.Module]:
+        """The convolutions whose outputs enter a chain of residual blocks."""
+        return [self.embedding[2]]
+
+
+def standardise_(conv: CliffordSteerableConv, _: Any, y: Tensor, *, mean: float) -> Tensor:
+    """Forward hook: give y, and outputs to come, unit variance and scalars of a certain mean."""
+    shift = -y[..., 0].mean((0, *range(2, y.dim() - 1)))
+    centred = add_scalar_bias(y, shift)
+    scale = 1 / float(centred.square().mean().sqrt())
+    assert conv.bias is not None
+    conv.bias.add_(shift)
+    scale_(conv, scale)
+    conv.bias.add_(mean)
+    return add_scalar_bias(scale * centred, torch.full_like(shift, mean))
+
+
+def scale_(conv: CliffordSteerableConv, factor: float) -> None:
+    """Multiply the parameters of a convolution so that its output grows by a factor."""
+    conv.kernel.scale_output_(torch.full((conv.algebra.n_grades,), factor))
+    if conv.bias is not None:
+        conv.bias.mul_(factor)
 
 
 class CSResNet(CSNetwork):
@@ -213,6 +257,7 @@ class CSResNet(CSNetwork):
         norm: normalise after each convolution of a block; in spacetime by absolute squares.
         checkpointing: recompute blocks in the backward pass, for less memory.
         backend: see `CliffordSteerableConv`.
+        calibrate: set initial scales by a pass of noise, see `CSNetwork.calibrate_`.
     """
 
     def __init__(
@@ -229,9 +274,7 @@ class CSResNet(CSNetwork):
         self.embedding = self.embed(width)
         self.blocks = nn.ModuleList(self.block(width, inner or width) for _ in range(blocks))
         self.output = self.project(width)
-        last = self.output[-1]
-        assert isinstance(last, CliffordSteerableConv)
-        self.calibrate(last)
+        self.calibrate_()
 
     def compute(self, x: Tensor) -> Tensor:
         x = self.embedding(x)
@@ -293,9 +336,10 @@ class CSUNet(CSNetwork):
         self.merge = nn.ModuleList(self.conv(2 * w, w, 1) for w in widths[:-1])
         self.up = nn.ModuleList(map(self.block, widths[:-1], inners[:-1]))
         self.output = self.project(width)
-        last = self.output[-1]
-        assert isinstance(last, CliffordSteerableConv)
-        self.calibrate(last, size=2**levels)
+        self.calibrate_(size=2**levels)
+
+    def entries(self) -> list[nn.Module]:
+        return [*super().entries(), *self.widen, *self.merge]
 
     def compute(self, x: Tensor) -> Tensor:
         grid = tuple(x.shape[2:-1])

@@ -157,13 +157,6 @@ def _option_names(kind: type[FieldModel]) -> set[str]:
         found |= {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
         if not any(p.kind is p.VAR_KEYWORD for p in parameters):
             break
-        if cls.__name__ == "FNO":
-            from cscnn.models.baselines import require
-
-            require("neuralop", "fno")
-            from neuralop.models import FNO
-
-            found |= set(inspect.signature(FNO.__init__).parameters)
     return found - {"self", "task"}
 
 
@@ -242,14 +235,14 @@ def _sizes(
 
 @cache
 def _count(name: str, task: Task, options: str, **sizes: int) -> int:
-    from cscnn.models.cs_resnet import CSNetwork
-
+    kind = _entry(name).kind
+    given = {**json.loads(options), **sizes}
+    if "calibrate" in _option_names(kind):
+        given["calibrate"] = False  # it takes time and changes no count
     state = torch.get_rng_state()
-    CSNetwork.calibrated = False
     try:
-        return _entry(name).kind(task, **{**json.loads(options), **sizes}).n_parameters()
+        return kind(task, **given).n_parameters()
     finally:
-        CSNetwork.calibrated = True
         torch.set_rng_state(state)
 
 
@@ -261,9 +254,7 @@ def save(model: FieldModel, path: str | Path) -> None:
     from safetensors.torch import save_file
 
     path = Path(path)
-    # neuralop adds its own description, which is not a tensor, to the state.
-    state = {name: t for name, t in model.state_dict().items() if isinstance(t, torch.Tensor)}
-    tensors = {name: t.detach().cpu().contiguous() for name, t in state.items()}
+    tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
     temporary = path.with_name(path.name + ".tmp")
     save_file(tensors, temporary, metadata={"cscnn_model": json.dumps(model.config)})
     temporary.replace(path)

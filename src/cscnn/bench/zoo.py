@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from cscnn.bench.runner import peak_memory
 from cscnn.conv import CliffordSteerableConv
 from cscnn.models.base import FieldModel
 from cscnn.models.registry import build, names
@@ -55,8 +56,6 @@ def measure(params: int, chosen: tuple[str, ...] = ()) -> Iterator[Cost]:
 
 
 def _cost(name: str, task: Task, model: FieldModel) -> Cost:
-    from cscnn.bench.runner import peak_memory
-
     x = torch.randn(1, task.in_channels, *GRIDS[task.dim], model.algebra.n_blades)
 
     def step() -> list[torch.Tensor]:

@@ -1,0 +1,148 @@
+"""What is written while a model trains, and the average of its weights."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import Callback, Checkpoint
+from torch import Tensor
+
+from cscnn import models
+from cscnn.training.module import Forecast, NonFiniteLoss
+
+COLUMNS = ("epoch", "step", "train_loss", "valid_loss", "lr", "seconds")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
+
+
+class RunFolder(Checkpoint):  # so that it is told after the metrics are known
+    """After each epoch: a row of metrics, the best weights, and the state to resume from.
+
+    Everything is written under another name and then renamed. The state comes last, so that a run
+    that was killed in between repeats the epoch with the same result.
+
+    Args:
+        folder: of the run.
+        patience: stop after so many epochs without improvement.
+    """
+
+    def __init__(self, folder: Path, patience: int | None = None):
+        self.folder, self.patience = folder, patience
+        self.rows: list[dict[str, float]] = []
+        self.best = math.inf
+        self.waited = 0  #: epochs since the best
+
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        self._start = time.monotonic()
+
+    def on_train_epoch_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
+        measured = trainer.callback_metrics
+        row = {
+            "epoch": float(trainer.current_epoch),
+            "step": float(trainer.global_step),
+            "train_loss": float(measured["train_loss"]),
+            "lr": trainer.optimizers[0].param_groups[0]["lr"],
+            "seconds": time.monotonic() - self._start,
+        }
+        if "valid_loss" in measured:
+            row["valid_loss"] = float(measured["valid_loss"])
+        self.rows.append(row)
+        judged = row.get("valid_loss", row["train_loss"])
+        improved = judged < self.best
+        self.best, self.waited = (judged, 0) if improved else (self.best, self.waited + 1)
+        if self.patience is not None and self.waited >= self.patience:
+            trainer.should_stop = True
+        if trainer.is_global_zero:
+            if improved:
+                self._save_weights(trainer, pl_module)
+            self._save_metrics()
+        temporary = self.folder / "state.ckpt.tmp"
+        trainer.save_checkpoint(temporary)
+        if trainer.is_global_zero:
+            temporary.replace(self.folder / "state.ckpt")
+
+    def _save_weights(self, trainer: Any, pl_module: Any) -> None:
+        average = next((c for c in trainer.callbacks if isinstance(c, WeightAverage)), None)
+        if average is not None:
+            average.swap(pl_module)
+        models.save(pl_module.model, self.folder / "model.safetensors")
+        if average is not None:
+            average.swap(pl_module)
+
+    def _save_metrics(self) -> None:
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, COLUMNS)
+        writer.writeheader()
+        writer.writerows(self.rows)
+        write_text(self.folder / "metrics.csv", text.getvalue())
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """Keep what is needed to find out why the loss is not a number."""
+        if isinstance(exception, NonFiniteLoss) and trainer.is_global_zero:
+            models.save(pl_module.model, self.folder / "diagnosis.safetensors")
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"rows": self.rows, "best": self.best, "waited": self.waited}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.rows, self.best = state_dict["rows"], state_dict["best"]
+        self.waited = state_dict["waited"]
+
+
+class WeightAverage(Callback):
+    """An exponential moving average of the weights, used to validate and to save.
+
+    Args:
+        decay: how much of the average stays at each step.
+    """
+
+    def __init__(self, decay: float):
+        self.decay = decay
+        self.average: dict[str, Tensor] = {}
+        self.step = 0
+
+    def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        if not self.average:
+            self.average = {n: p.detach().clone() for n, p in pl_module.model.named_parameters()}
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+        if trainer.global_step == self.step:  # gradients are being accumulated
+            return
+        self.step = trainer.global_step
+        with torch.no_grad():
+            for name, p in pl_module.model.named_parameters():
+                mean = self.average[name] = self.average[name].to(p.device)
+                mean.lerp_(p.detach(), 1 - self.decay)
+
+    def swap(self, module: Forecast) -> None:
+        """Exchange the weights and their average."""
+        with torch.no_grad():
+            for name, p in module.model.named_parameters():
+                kept = p.detach().clone()
+                p.copy_(self.average[name])
+                self.average[name] = kept
+
+    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
+        self.swap(pl_module)
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        self.swap(pl_module)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"average": dict(self.average), "step": self.step}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.average, self.step = dict(state_dict["average"]), state_dict["step"]

@@ -1,0 +1,195 @@
+"""What a training run is told: typed, with the published protocol as default."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cscnn.algebra.blades import check_int
+
+
+@dataclass
+class DataConfig:
+    """Which data, and how windows are cut from them.
+
+    Args:
+        train: file of the training split.
+        valid: file of the validation split; without it the training loss selects the best weights.
+        test: file of the test split, for cscnn evaluate.
+        frames_in: frames that the model sees.
+        frames_out: frames that it predicts; with time as an axis of the grid the same as frames_in.
+        coarsen: average cells of so many points per axis.
+        per_trajectory: random windows per trajectory and epoch; by default as many as there are.
+        trajectories: use the first so many of the training file only.
+        valid_windows: validate on at most so many windows, evenly spread.
+        augment: turn and reflect training windows by random symmetries of the grid.
+        batch: windows per step, over all devices.
+        workers: processes that load data, per device.
+    """
+
+    train: str = ""
+    valid: str = ""
+    test: str = ""
+    frames_in: int = 4
+    frames_out: int = 1
+    coarsen: int = 1
+    per_trajectory: int | None = None
+    trajectories: int | None = None
+    valid_windows: int | None = None
+    augment: bool = False
+    batch: int = 8
+    workers: int = 0
+
+
+@dataclass
+class ModelConfig:
+    """Which model.
+
+    Args:
+        name: see cscnn info models.
+        width: channels; or give params.
+        params: budget of parameters, for which the width is found.
+        options: further options of the model, e.g. {blocks: 4, kernel: complete}.
+    """
+
+    name: str = "cs_resnet"
+    width: int | None = None
+    params: int | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class OptimizerConfig:
+    """How it learns.
+
+    Args:
+        lr: learning rate of AdamW.
+        weight_decay: of AdamW.
+        clip: largest global norm of the gradient; 0 for none.
+        schedule: constant or cosine.
+        final_lr: what cosine ends at, as a fraction of lr.
+        warmup: steps over which the rate rises from zero.
+        ema: decay of the average of weights that is validated and saved, e.g. 0.999; 0 for none.
+    """
+
+    lr: float = 1e-3
+    weight_decay: float = 0.0
+    clip: float = 1.0
+    schedule: str = "constant"
+    final_lr: float = 1e-3
+    warmup: int = 0
+    ema: float = 0.0
+
+
+@dataclass
+class TrainerConfig:
+    """How long and on what.
+
+    Args:
+        epochs: passes over the training windows.
+        steps: steps per epoch, if not all windows shall be seen; the state is saved after each.
+        accumulate: batches whose gradients are added up for one step.
+        precision: 32, 64, bf16-mixed or 16-mixed.
+        compile: torch.compile the model.
+        patience: stop after so many epochs without improvement.
+        accelerator: cpu, gpu, mps or auto.
+        devices: per node.
+        nodes: machines.
+        strategy: auto, ddp, fsdp or another of Lightning's.
+        tensorboard: write event files for TensorBoard as well.
+        progress: show a progress bar.
+    """
+
+    epochs: int = 50
+    steps: int | None = None
+    accumulate: int = 1
+    precision: str = "32"
+    compile: bool = False
+    patience: int | None = None
+    accelerator: str = "auto"
+    devices: int = 1
+    nodes: int = 1
+    strategy: str = "auto"
+    tensorboard: bool = False
+    progress: bool = True
+
+
+@dataclass
+class TrainConfig:
+    """A training run.
+
+    Args:
+        out: folder of the run; if it holds an unfinished run of the same configuration, go on.
+        seed: of weights, windows and their order.
+        data: which data.
+        model: which model.
+        optimizer: how it learns.
+        trainer: how long and on what.
+    """
+
+    out: str = ""
+    seed: int = 0
+    data: DataConfig = field(default_factory=DataConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    trainer: TrainerConfig = field(default_factory=TrainerConfig)
+
+    def check(self) -> None:
+        """Raise for what cannot be."""
+        if not self.out:
+            raise ValueError("the run needs a folder: --out RUN")
+        if not self.data.train:
+            raise ValueError("the run needs training data: --data.train FILE")
+        for name in ("frames_in", "frames_out", "coarsen", "batch"):
+            check_int(f"data.{name}", getattr(self.data, name), low=1)
+        check_int("data.workers", self.data.workers, low=0)
+        for name in ("epochs", "accumulate", "devices", "nodes"):
+            check_int(f"trainer.{name}", getattr(self.trainer, name), low=1)
+        world = self.trainer.devices * self.trainer.nodes
+        if self.data.batch % world:
+            raise ValueError(
+                f"data.batch={self.data.batch} is not divisible by {world} devices "
+                f"({self.trainer.nodes} nodes of {self.trainer.devices})"
+            )
+        if self.optimizer.schedule not in ("constant", "cosine"):
+            raise ValueError(
+                f"optimizer.schedule must be constant or cosine, got {self.optimizer.schedule!r}"
+            )
+        if not 0 <= self.optimizer.ema < 1:
+            raise ValueError(f"optimizer.ema must be in [0, 1), got {self.optimizer.ema}")
+        if self.optimizer.lr <= 0 or self.optimizer.clip < 0:
+            raise ValueError(
+                f"optimizer.lr must be positive and clip not negative, got {self.optimizer.lr}, "
+                f"{self.optimizer.clip}"
+            )
+        if (self.model.width is None) == (self.model.params is None):
+            raise ValueError(
+                "give either model.width or model.params, got "
+                f"width={self.model.width}, params={self.model.params}"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return json.loads(json.dumps(dataclasses.asdict(self)))
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> TrainConfig:
+        """Inverse of `to_dict`."""
+        parts = {
+            "data": DataConfig,
+            "model": ModelConfig,
+            "optimizer": OptimizerConfig,
+            "trainer": TrainerConfig,
+        }
+        values = dict(data)
+        for name, kind in parts.items():
+            values[name] = kind(**values.get(name, {}))
+        return cls(**values)
+
+    @property
+    def folder(self) -> Path:
+        """Of the run."""
+        return Path(self.out)

@@ -1,0 +1,161 @@
+"""Windows as batches, split over devices so that the number of devices does not matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import lightning
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Sampler, Subset
+
+from cscnn.data import FieldSource, RandomSymmetry, Scaling, Windows, coarse_task, open_fields
+from cscnn.models import Task
+from cscnn.training.config import DataConfig
+
+
+class GlobalBatches(Sampler[list[int]]):
+    """Batches of indices: a permutation that depends on (seed, epoch), cut into batches.
+
+    Of every batch each of ``world`` devices gets an equal share, so that the gradient of a step is
+    the same for any number of devices. The last, smaller batch is left out when shuffling.
+
+    Args:
+        windows: told the epoch as well.
+        batch: indices per batch, over all devices.
+        seed: of the permutation; None for the order of the data, with the last batch.
+        rank, world: which device of how many.
+        steps: batches per epoch, at most.
+    """
+
+    def __init__(
+        self,
+        windows: Windows | Subset[Any],
+        batch: int,
+        seed: int | None,
+        rank: int = 0,
+        world: int = 1,
+        steps: int | None = None,
+    ):
+        self.windows, self.batch, self.seed = windows, batch, seed
+        self.rank, self.world, self.steps = rank, world, steps
+        self.epoch = 0
+        self.sampler = self  # Lightning tells the epoch to the sampler of a batch sampler
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose another permutation, and other windows."""
+        self.epoch = epoch
+        if isinstance(self.windows, Windows):
+            self.windows.set_epoch(epoch)
+
+    def __len__(self) -> int:
+        count = len(self.windows)
+        if self.seed is None:
+            return -(-count // self.batch)
+        return min(max(1, count // self.batch), self.steps or count)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        count = len(self.windows)
+        order = np.arange(count)
+        if self.seed is not None:
+            order = np.random.default_rng((self.seed, self.epoch)).permutation(count)
+        for number in range(len(self)):
+            batch = order[number * self.batch : (number + 1) * self.batch]
+            if self.seed is None:
+                indices = batch[self.rank :: self.world]
+            else:
+                share = len(batch) // self.world
+                indices = batch[self.rank * share : (self.rank + 1) * share]
+            if len(indices):
+                yield indices.tolist()
+
+
+class WindowData(lightning.LightningDataModule):
+    """Training and validation windows of files.
+
+    Args:
+        config: which.
+        seed: of windows and their order.
+        scaling: by default fitted to the training data.
+        steps: batches per epoch, at most.
+
+    Attributes:
+        task: what the windows are about.
+        scaling: their units.
+    """
+
+    def __init__(
+        self,
+        config: DataConfig,
+        seed: int = 0,
+        scaling: Scaling | None = None,
+        steps: int | None = None,
+    ):
+        super().__init__()
+        self.config, self.seed, self.steps = config, seed, steps
+        self.source = open_fields(config.train)
+        self.task = self._task()
+        limit = config.trajectories
+        if limit is not None and not 1 <= limit <= len(self.source):
+            raise ValueError(
+                f"data.trajectories={limit}, but {config.train} has {len(self.source)}"
+            )
+        self.scaling = scaling or Scaling.fit(self.source, trajectories=limit)
+
+    def _task(self) -> Task:
+        frames: dict[str, Any] = {"frames_in": self.config.frames_in}
+        if self.source.header.time_axis is None:
+            frames["frames_out"] = self.config.frames_out
+        return coarse_task(self.source.header, self.config.coarsen, **frames)
+
+    def windows(self, source: FieldSource, **options: Any) -> Windows:
+        """Windows of a source, as the model sees them."""
+        return Windows(
+            source, self.task, scaling=self.scaling, coarsen=self.config.coarsen, **options
+        )
+
+    def train_windows(self) -> Windows:
+        """The training windows."""
+        transform = RandomSymmetry(self.task) if self.config.augment else None
+        return self.windows(
+            self.source,
+            per_trajectory=self.config.per_trajectory,
+            trajectories=self.config.trajectories,
+            seed=self.seed,
+            transform=transform,
+        )
+
+    def valid_windows(self) -> Windows | Subset[Any] | None:
+        """The validation windows."""
+        if not self.config.valid:
+            return None
+        windows = self.windows(open_fields(self.config.valid), mode="all")
+        most = self.config.valid_windows
+        if most is None or most >= len(windows):
+            return windows
+        return Subset(windows, np.linspace(0, len(windows) - 1, most).astype(int).tolist())
+
+    def steps_per_epoch(self) -> int:
+        """Batches per epoch."""
+        return len(GlobalBatches(self.train_windows(), self.config.batch, 0, steps=self.steps))
+
+    def train_dataloader(self) -> DataLoader[Any]:
+        return self._loader(self.train_windows(), self.seed)
+
+    def val_dataloader(self) -> DataLoader[Any] | list[Any]:
+        windows = self.valid_windows()
+        return [] if windows is None else self._loader(windows, None)
+
+    def _loader(self, windows: Windows | Subset[Any], seed: int | None) -> DataLoader[Any]:
+        rank, world = 0, 1
+        if self.trainer is not None:
+            rank, world = self.trainer.global_rank, self.trainer.world_size
+        workers = self.config.workers
+        return DataLoader(
+            windows,
+            batch_sampler=GlobalBatches(windows, self.config.batch, seed, rank, world, self.steps),
+            num_workers=workers,
+            persistent_workers=workers > 0,
+            pin_memory=torch.accelerator.is_available(),
+        )

@@ -1,0 +1,175 @@
+"""Run a training: from a configuration to a folder with the trained model."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import RichProgressBar
+
+from cscnn import models
+from cscnn.data import Scaling
+from cscnn.models import FieldModel, Task
+from cscnn.training.callbacks import RunFolder, WeightAverage, write_text
+from cscnn.training.config import TrainConfig
+from cscnn.training.datamodule import WindowData
+from cscnn.training.module import Forecast
+from cscnn.training.run import Run
+
+#: What may change between a run and its continuation.
+FREE = ("accelerator", "devices", "nodes", "strategy", "epochs", "progress", "tensorboard")
+
+#: Remarks of Lightning and torch that are of no use to people who train.
+NOISE = (
+    ".*does not have many workers",
+    ".*number of training batches",
+    ".*isinstance\\(treespec, LeafSpec\\)",
+)
+
+
+def train(config: TrainConfig) -> Run:
+    """Train, or go on with what an interrupted run of the same configuration has done.
+
+    Checkpoints are written after each epoch. A run that was killed repeats the epoch it was in; on
+    the same machine the final weights are the same to the last bit.
+    """
+    config.check()
+    folder = config.folder
+    state = prepare(config)
+    lightning.seed_everything(config.seed, workers=True, verbose=False)
+    data = load_data(config)
+    scaling_file = folder / "scaling.json"
+    model = build_model(config, data.task)
+    module = Forecast(
+        model,
+        config.optimizer,
+        total_steps=data.steps_per_epoch() * config.trainer.epochs // config.trainer.accumulate,
+        compile=config.trainer.compile,
+    )
+    trainer = make_trainer(config)
+    if trainer.is_global_zero and not scaling_file.exists():
+        data.scaling.save(scaling_file)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*does not have many workers.*")
+        warnings.filterwarnings(
+            "ignore", ".*number of training batches.*smaller than the logging.*"
+        )
+        warnings.filterwarnings("ignore", ".*You called `self.log.*")
+        trainer.fit(module, datamodule=data, ckpt_path=state, weights_only=True)
+    if trainer.interrupted:
+        raise KeyboardInterrupt
+    return Run(folder)
+
+
+def prepare(config: TrainConfig) -> Path | None:
+    """Make the folder of a run, or check that it is of the same one; return its state, if any."""
+    folder = config.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "config.json"
+    if path.exists():
+        old = _fixed(json.loads(path.read_text(encoding="utf-8")))
+        new = _fixed(config.to_dict())
+        if old != new:
+            key, before, now = next(
+                (k, old.get(k), new.get(k)) for k in {**old, **new} if old.get(k) != new.get(k)
+            )
+            raise ValueError(
+                f"{folder} holds a run with {key}={before}, not {now}: choose another --out"
+            )
+    write_text(path, json.dumps(config.to_dict(), indent=2) + "\n")
+    state = folder / "state.ckpt"
+    return state if state.exists() else None
+
+
+def _fixed(config: dict[str, Any]) -> dict[str, Any]:
+    """Dotted names -> values of all that must not change."""
+    flat: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, dict):
+            flat.update({f"{name}.{key}": v for key, v in value.items()})
+        else:
+            flat[name] = value
+    free = {"out", "data.workers", "data.test", *(f"trainer.{name}" for name in FREE)}
+    return {name: value for name, value in flat.items() if name not in free}
+
+
+def load_data(config: TrainConfig) -> WindowData:
+    """The data of a run, in the units that it began with."""
+    stored = config.folder / "scaling.json"
+    scaling = Scaling.load(stored) if stored.exists() else None
+    return WindowData(config.data, config.seed, scaling, config.trainer.steps)
+
+
+def build_model(config: TrainConfig, task: Task) -> FieldModel:
+    """The model of a run, with fresh weights."""
+    size = {name: getattr(config.model, name) for name in ("width", "params")}
+    chosen = {name: value for name, value in size.items() if value is not None}
+    return models.build(config.model.name, task, **chosen, **config.model.options)
+
+
+def make_trainer(config: TrainConfig) -> lightning.Trainer:
+    """Lightning's trainer for a run."""
+    options = config.trainer
+    callbacks: list[Any] = []
+    if config.optimizer.ema:
+        callbacks.append(WeightAverage(config.optimizer.ema))
+    callbacks.append(RunFolder(config.folder, options.patience))
+    if options.progress:
+        callbacks.append(RichProgressBar())
+    logger: Any = False
+    if options.tensorboard:
+        from lightning.pytorch.loggers import TensorBoardLogger
+
+        logger = TensorBoardLogger(str(config.folder), name="tensorboard", version="")
+    precision: Any = {"32": "32-true", "64": "64-true"}.get(options.precision, options.precision)
+    return lightning.Trainer(
+        accelerator=options.accelerator,
+        devices=options.devices,
+        num_nodes=options.nodes,
+        strategy=options.strategy,
+        precision=precision,
+        max_epochs=options.epochs,
+        accumulate_grad_batches=options.accumulate,
+        gradient_clip_val=config.optimizer.clip or None,
+        callbacks=callbacks,
+        logger=logger,
+        enable_progress_bar=options.progress,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+        default_root_dir=str(config.folder),
+    )
+
+
+def plan(config: TrainConfig) -> dict[str, Any]:
+    """What a run would do: devices, batches, steps, parameters, memory of a step."""
+    from cscnn.bench.runner import peak_memory
+
+    config.check()
+    data = load_data(config)
+    model = build_model(config, data.task)
+    window = data.train_windows()[0]
+    world = config.trainer.devices * config.trainer.nodes
+    module = Forecast(model, config.optimizer)
+
+    def step() -> list[torch.Tensor]:
+        loss = module.loss(type(window)(*(t[None] for t in window)))
+        return list(torch.autograd.grad(loss, list(model.parameters()), allow_unused=True))[:1]
+
+    step()
+    per_device = config.data.batch // world
+    weights = sum(p.numel() * p.element_size() for p in model.parameters())
+    return {
+        "model": f"{config.model.name}, {model.n_parameters():,} parameters",
+        "task": data.task.name,
+        "windows": len(data.train_windows()),
+        "devices": f"{config.trainer.nodes} × {config.trainer.devices}",
+        "batch per device": per_device,
+        "steps per epoch": data.steps_per_epoch(),
+        "steps in all": data.steps_per_epoch() * config.trainer.epochs,
+        "memory per device": 4 * weights + per_device * peak_memory(step),
+    }
