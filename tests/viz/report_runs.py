@@ -58,7 +58,7 @@ def make_evaluation(task, name, model, parameters, quality, steps):
     growth = np.linspace(1, 4, steps)
     angles, rapidities = list(range(0, 91, 15)), [0.0, 0.2, 0.4, 0.6, 0.8]
     broken = 1e-6 if equivariant else 0.3
-    where = rapidities if spacetime else angles
+    where = rapidities if spacetime else ["(x, y)", "(-x, -y)", "(-y, x)", "(y, x)"]
     worse = [quality**2 * 1e-3 * (1 if equivariant else 1 + 3 * i) for i in range(len(where))]
     return {
         "format": 1,
@@ -93,6 +93,7 @@ def make_evaluation(task, name, model, parameters, quality, steps):
             "boost": {
                 "rapidities": rapidities,
                 "errors": [0.5 * r * (0.05 if equivariant else 1) + 1e-6 for r in rapidities],
+                "floor": [0.02 * r + 1e-6 for r in rapidities],
             } if spacetime else None,
             "frames": {
                 "kind": "boosted" if spacetime else "rotated",

@@ -125,11 +125,15 @@ def test_the_numbers_are_those_of_the_runs(folders):
     assert "2.00 %" not in bold
     assert "350 MB" not in bold  # equal
     verdicts = re.search(r'<ul class="verdicts">(.*?)</ul>', text)[1]
-    one, other, kept = re.findall("<li>(.*?)</li>", verdicts)
+    one, other, kept, race = re.findall("<li>(.*?)</li>", verdicts)
+    assert "steerable has 6,077 parameters, 3.55 × as many as plain" in race
     assert "<b>plain</b> is lowest with 1.60 %; next is steerable with 2.00 %, 1.25 ×" in one
     assert "<b>steerable</b> is lowest" in other
     assert "<b>steerable</b> is lowest" in kept
     assert "grid alone costs 0.0150" in page.text
+    assert "10.0 × its error" not in page.text
+    assert "5.50 × its error in the usual frame, worst 0.00640" in page.text
+    assert {"(x, y)", "(-y, x)"} <= set(page.texts("text"))  # observers by the names of their axes
 
 
 def test_one_run_alone(folders):
@@ -262,7 +266,7 @@ def test_missing_parts_name_the_command(copy):
     copy[1].mkdir()
     (copy[1] / "config.json").write_text('{"data": {}, "model": {"name": "resnet"}}')
     page = Page(render(load_runs(copy)))
-    for command in ("evaluate", "train --out"):
+    for command in ("evaluate", "train --resume"):
         assert f"cscnn {command} {copy[1]}" in page.texts("code")
     words = re.sub(r"\s+", " ", page.text)
     for sentence in ("plain has not been evaluated", "There are no fields of plain",

@@ -46,6 +46,7 @@ class Axis:
     start: float
     stop: float
     log: bool = False
+    names: tuple[str, ...] = ()
 
     def __call__(self, value: float) -> float:
         """Position of a number."""
@@ -55,6 +56,8 @@ class Axis:
 
     def ticks(self) -> list[tuple[float, str]]:
         """Numbers to mark, and their text."""
+        if self.names:
+            return list(enumerate(self.names))
         if not self.log:
             rough = (self.high - self.low) / 7
             unit = 10 ** math.floor(math.log10(rough))
@@ -79,7 +82,13 @@ class Axis:
 
 
 def line_chart(
-    title: str, text: str, series: Sequence[Series], x_label: str, y_label: str, log: bool = True
+    title: str,
+    text: str,
+    series: Sequence[Series],
+    x_label: str,
+    y_label: str,
+    log: bool = True,
+    names: tuple[str, ...] = (),
 ) -> str:
     """A figure: heading, explanation, legend, lines, and the numbers in a table.
 
@@ -89,13 +98,15 @@ def line_chart(
         series: what to draw.
         x_label, y_label: of the axes.
         log: whether the vertical axis is logarithmic.
+        names: of x = 0, 1, …, if those are no numbers.
     """
     drawn = [s for s in series if s.points(log)]
     if not drawn:
         return ""
     xs = [x for s in drawn for x, _ in s.points(log)]
     ys = [y for s in drawn for _, y in s.points(log)]
-    x_axis = Axis(*_range(xs, False), LEFT, WIDTH - RIGHT)
+    low, high = (-0.4, len(names) - 0.6) if names else _range(xs, False)
+    x_axis = Axis(low, high, LEFT, WIDTH - RIGHT, names=names)
     y_axis = Axis(*_range(ys, log, pad=True), HEIGHT - BOTTOM, TOP, log)
     parts = [*_grid(x_axis, y_axis, x_label, y_label)]
     for line in sorted(drawn, key=lambda s: s.style != "reference"):  # runs above references
@@ -106,7 +117,7 @@ def line_chart(
         f'</figcaption><ul class="legend">{legend}</ul>'
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         f'aria-label="{escape(_spoken(title, drawn, x_label, log))}">{"".join(parts)}</svg>'
-        f"{_table(drawn, x_label)}</figure>"
+        f"{_table(drawn, x_label, names)}</figure>"
     )
 
 
@@ -135,7 +146,9 @@ def _grid(x_axis: Axis, y_axis: Axis, x_label: str, y_label: str) -> list[str]:
     for value, text in x_axis.ticks():
         x = x_axis(value)
         parts.append(f'<path class="grid" d="M{x:.1f} {bottom}v4"/>')
-        parts.append(f'<text class="tick middle" x="{x:.1f}" y="{bottom + 17}">{text}</text>')
+        parts.append(
+            f'<text class="tick middle" x="{x:.1f}" y="{bottom + 17}">{escape(text)}</text>'
+        )
     parts.append(f'<path class="axis" d="M{LEFT} {bottom}H{right}"/>')
     middle = (LEFT + right) / 2
     parts.append(
@@ -195,12 +208,12 @@ def _spoken(title: str, drawn: Sequence[Series], x_label: str, log: bool) -> str
     return f"{title}, against {x_label}: {'; '.join(told)}."
 
 
-def _table(drawn: Sequence[Series], x_label: str) -> str:
+def _table(drawn: Sequence[Series], x_label: str, names: tuple[str, ...]) -> str:
     xs = sorted({x for s in drawn for x in s.x})
     values = [dict(zip(s.x, s.y, strict=False)) for s in drawn]
     head = "".join(f'<th scope="col">{escape(s.label)}</th>' for s in drawn)
     body = "".join(
-        f'<tr><th scope="row">{x:g}</th>'
+        f'<tr><th scope="row">{escape(names[int(x)]) if names else f"{x:g}"}</th>'
         + "".join(f"<td>{number(v.get(x))}</td>" for v in values)
         + "</tr>"
         for x in xs

@@ -74,14 +74,18 @@ class Contents:
             found = found.get(key)
         return finite(found)
 
-    def curve(self, *keys: str) -> list[float | None]:
-        """A list of numbers of the evaluation, empty if there is none."""
+    def entries(self, *keys: str) -> list[Any]:
+        """A list of the evaluation, empty if there is none."""
         found: Any = self.evaluation
         for key in keys:
             if not isinstance(found, Mapping):
                 return []
             found = found.get(key)
-        return [finite(v) for v in found] if isinstance(found, list) else []
+        return list(found) if isinstance(found, list) else []
+
+    def curve(self, *keys: str) -> list[float | None]:
+        """A list of numbers of the evaluation, empty if there is none."""
+        return [finite(value) for value in self.entries(*keys)]
 
 
 def finite(value: Any) -> float | None:

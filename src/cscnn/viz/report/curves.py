@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from html import escape
 
 from cscnn.viz.report.charts import Series, line_chart
-from cscnn.viz.report.contents import Contents
+from cscnn.viz.report.contents import Contents, finite
 from cscnn.viz.report.headline import comparable
 from cscnn.viz.report.layout import section, style
+
+NAMES = 8  #: of frames that fit below an axis
 
 
 def rollout(runs: Sequence[Contents]) -> str:
@@ -41,9 +44,8 @@ def symmetry(runs: Sequence[Contents]) -> str:
     charts = line_chart(
         "Equivariance under rotations",
         "Turn the field and forecast, or forecast and turn: how much the results differ. "
-        "Grey: what turning a field on a grid costs by itself.",
-        _lines(runs, angles, ("symmetry", "rotation", "errors"))
-        + _reference(_lines(runs, angles, floor), "the grid alone"),
+        "Dotted: what turning fields on a grid costs by itself.",
+        _lines(runs, angles, ("symmetry", "rotation", "errors")) + _floors(runs, angles, floor),
         "angle in degrees",
         "relative difference",
     )
@@ -51,23 +53,38 @@ def symmetry(runs: Sequence[Contents]) -> str:
     charts += line_chart(
         "Equivariance under boosts",
         "Change to a moving observer and forecast, or forecast and change: how much the results "
-        "differ.",
+        "differ. Dotted: what changing fields on a grid costs by itself.",
         _lines(runs, rapidities, ("symmetry", "boost", "errors"))
-        + _reference(_lines(runs, rapidities, floor), "the grid alone"),
+        + _floors(runs, rapidities, floor),
         "rapidity",
         "relative difference",
     )
-    kinds = {
-        ((r.evaluation or {}).get("symmetry", {}).get("frames") or {}).get("kind") for r in runs
-    }
-    charts += line_chart(
-        "The same test set in other frames",
-        "A flat line means that it does not matter who looks.",
-        _lines(runs, ("symmetry", "frames", "values"), ("symmetry", "frames", "mse")),
-        "rapidity" if "boosted" in kinds else "angle in degrees",
-        "mean square error",
-    )
+    charts += _frames(runs)
     return _charts("symmetry", "Symmetry", charts)
+
+
+def _frames(runs: Sequence[Contents]) -> str:
+    """Errors against the observer, who has a rapidity or names of axes."""
+    values, errors = ("symmetry", "frames", "values"), ("symmetry", "frames", "mse")
+    title, text = "The same test set in other frames", "A flat line: it does not matter who looks."
+    kinds = [run.entries(*values) for run in runs if run.entries(*values)]
+    if all(finite(value) is not None for kind in kinds for value in kind):
+        boosted = any(_kind(run) == "boosted" for run in runs)
+        axis = "rapidity" if boosted else "angle in degrees"
+        return line_chart(title, text, _lines(runs, values, errors), axis, "mean square error")
+    names = tuple(dict.fromkeys(str(value) for kind in kinds for value in kind))
+    lines = []
+    for i, run in enumerate(runs):
+        where = [float(names.index(str(value))) for value in run.entries(*values)]
+        lines.append(Series(run.label, where, run.curve(*errors), style(i)))
+    if len(names) > NAMES:
+        return line_chart(title, text, lines, "frame, by number", "mean square error")
+    return line_chart(title, text, lines, "axes of the observer", "mean square error", names=names)
+
+
+def _kind(run: Contents) -> object:
+    frames = (run.evaluation or {}).get("symmetry", {}).get("frames")
+    return frames.get("kind") if isinstance(frames, dict) else None
 
 
 def learning(runs: Sequence[Contents]) -> str:
@@ -84,7 +101,7 @@ def learning(runs: Sequence[Contents]) -> str:
     body = f'<div class="charts">{charts}</div>' if charts else ""
     body += "".join(
         f'<p class="missing"><b>{escape(run.label)}</b> has not finished an epoch: '
-        f"<code>cscnn train --out {escape(str(run.run.path))}</code> goes on.</p>"
+        f"<code>cscnn train --resume {escape(str(run.run.path))}</code> goes on.</p>"
         for run in runs
         if not run.metrics
     )
@@ -99,6 +116,13 @@ def _lines(runs: Sequence[Contents], x: tuple[str, ...], y: tuple[str, ...]) -> 
         known = [(a, b) for a, b in pairs if a is not None]
         found.append(Series(run.label, [a for a, _ in known], [b for _, b in known], style(i)))
     return found
+
+
+def _floors(runs: Sequence[Contents], x: tuple[str, ...], y: tuple[str, ...]) -> list[Series]:
+    return [
+        dataclasses.replace(line, label=f"{line.label}, the grid alone", faint=True)
+        for line in _lines(runs, x, y)
+    ]
 
 
 def _reference(lines: Sequence[Series], label: str) -> list[Series]:

@@ -9,6 +9,9 @@ from html import escape
 from cscnn.viz.report.contents import Contents, largest
 from cscnn.viz.report.numbers import listing, number, percent, times
 
+#: The frame of the data: no boost, or coordinates as they are.
+USUAL = (0, "(x)", "(x, y)", "(x, y, z)")
+
 
 @dataclass(frozen=True)
 class Card:
@@ -81,10 +84,10 @@ def _frames(runs: Sequence[Contents]) -> Card:
 
 def _usual(run: Contents) -> float | None:
     """The error in the frame of the data, in the same units."""
-    values = run.curve("symmetry", "frames", "values")
+    values = run.entries("symmetry", "frames", "values")
     errors = run.curve("symmetry", "frames", "mse")
-    at_rest = [e for v, e in zip(values, errors, strict=False) if v == 0 and e is not None]
-    return at_rest[0] if at_rest else run.find("one_step", "mse")
+    usual = [e for v, e in zip(values, errors, strict=False) if v in USUAL and e is not None]
+    return usual[0] if usual else run.find("one_step", "mse")
 
 
 def _equivariance(runs: Sequence[Contents]) -> Card:

@@ -22,7 +22,7 @@ def kernel_figure(run: Contents) -> str:
         folder = escape(str(run.run.path))
         return (
             f'<p class="missing"><b>{label}</b> has no weights yet: they are written by '
-            f"<code>cscnn train --out {folder}</code>.</p>"
+            f"<code>cscnn train --resume {folder}</code>.</p>"
         )
     try:
         model = run.run.model()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from html import escape
+from pathlib import Path
 
 from cscnn.viz.report.contents import Contents
 from cscnn.viz.report.headline import card_html, cards, comparable, verdict
 from cscnn.viz.report.kernels import kernel_figure
 from cscnn.viz.report.layout import code, section, style
-from cscnn.viz.report.numbers import count, duration, listing
+from cscnn.viz.report.numbers import count, duration, listing, times
 from cscnn.viz.report.table import table_html
 
 
@@ -26,14 +27,14 @@ def heading(runs: Sequence[Contents]) -> str:
                 f"{len(run.metrics)} of {_told(run, 'trainer', 'epochs')}".removesuffix(" of None")
             )
             facts["trained for"] = duration(sum(m.get("seconds", 0.0) for m in run.metrics))
-        facts["training data"] = str(_told(run, "data", "train") or "unknown")
+        facts["training data"] = _short(_told(run, "data", "train") or "unknown")
         if run.evaluation is not None:
             data = run.evaluation["data"]
             facts["tested on"] = (
                 f"{data.get('trajectories', '?')} trajectories of split {data.get('split', '?')}, "
-                f"{data.get('path', '?')}"
+                f"{_short(data.get('path', '?'))}"
             )
-            facts["machine"] = ", ".join(str(v) for v in run.evaluation["machine"].values())
+            facts["machine"] = str(next(iter(run.evaluation["machine"].values()), "unknown"))
         items = "".join(f"<div><dt>{k}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items())
         entries.append(
             f'<li class="{style(i)}"><h2><i class="dot"></i>{escape(run.label)}</h2>'
@@ -43,6 +44,11 @@ def heading(runs: Sequence[Contents]) -> str:
         f'<header><p class="kicker">Forecasting fields</p><h1>{escape(title)}</h1>'
         f'<p class="lead">{_lead(runs)}</p><ul class="runs">{"".join(entries)}</ul></header>'
     )
+
+
+def _short(path: object) -> str:
+    """The last two parts of a path."""
+    return "/".join(Path(str(path)).parts[-2:])
 
 
 def _told(run: Contents, *keys: str) -> object:
@@ -77,9 +83,25 @@ def headline(runs: Sequence[Contents]) -> str:
             f"numbers cannot be compared.</p>{body}"
         )
     elif told := [(c.title, text) for c in shown if (text := verdict(c, runs))]:
+        if sizes := _sizes(runs):
+            told.append(("Is it a fair race?", sizes))
         items = "".join(f"<li><span>{escape(title)}</span> {text}</li>" for title, text in told)
         body += f'<ul class="verdicts">{items}</ul>'
     return section("short", "In short", body + _not_evaluated(runs))
+
+
+def _sizes(runs: Sequence[Contents]) -> str:
+    """A sentence about models of very different sizes."""
+    known = [(n, run.label) for run in runs if (n := run.find("model", "parameters"))]
+    if not known:
+        return ""
+    (low, small), (high, large) = min(known), max(known)
+    if high < 1.5 * low:
+        return ""
+    return (
+        f"{escape(large)} has {count(high)} parameters, {times(high / low)} as many as "
+        f"{escape(small)}."
+    )
 
 
 def _not_evaluated(runs: Sequence[Contents]) -> str:
