@@ -13,6 +13,7 @@ import cscnn
 from cscnn.data.commands import add_commands as add_data_commands
 from cscnn.evaluation.commands import add_commands as add_evaluation_commands
 from cscnn.viz.commands import add_commands as add_picture_commands
+from cscnn.viz.report.commands import add_commands as add_report_commands
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -101,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     add_data_commands(commands)
     add_evaluation_commands(commands)
     add_picture_commands(commands)
+    add_report_commands(commands)
     return parser
 
 

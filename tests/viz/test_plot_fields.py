@@ -1,3 +1,4 @@
+import itertools
 import sys
 
 import numpy as np
@@ -21,6 +22,7 @@ TINY = {
     "maxwell3d": {"cells": 20, "keep": 6, "warmup": 20, "every": 2, "frames": 3},
     "maxwell_spacetime": {"grid": (8, 6), "frames": 5, **ONE_CHARGE},
     "maxwell_spacetime4d": {"grid": (4, 5, 6), "frames": 2, **ONE_CHARGE},
+    "sine_gordon": {"grid": (12,), "frames": 8},
 }
 LABELS = {
     "navier_stokes": ["smoke", "|velocity|\n[m/s]"],
@@ -33,6 +35,7 @@ LABELS = {
         f"faraday {b}\n[e/length²]"
         for b in ("e12 = t∧x", "e13 = t∧y", "e14 = t∧z", "e23 = x∧y", "e24 = x∧z", "e34 = y∧z")
     ],
+    "sine_gordon": ["sine", "cosine"] + [f"gradient {b}\n[1/length]" for b in ("e1 = t", "e2 = x")],
 }
 
 
@@ -78,7 +81,7 @@ def bars(figure):
 @pytest.mark.parametrize("name", SIMULATORS)
 def test_every_data_set_has_a_picture(files, name, tmp_path):
     figure = plot_fields(files[name], trajectory=1)
-    columns = min(4, TINY[name]["frames"])
+    columns = 1 if name == "sine_gordon" else min(4, TINY[name]["frames"])
     assert [bar.get_ylabel() for bar in bars(figure)] == LABELS[name]
     panels = images(figure)
     assert len(panels) == columns * len(LABELS[name])
@@ -89,7 +92,7 @@ def test_every_data_set_has_a_picture(files, name, tmp_path):
         limits = {panel.get_clim() for panel in panels[row * columns : (row + 1) * columns]}
         assert len(limits) == 1
         low, high = limits.pop()
-        unsigned = "|" in LABELS[name][row] or LABELS[name][row] == "smoke"
+        unsigned = "|" in LABELS[name][row] or LABELS[name][row] in ("smoke", "cosine")
         assert low >= 0 if unsigned else low == -high
     figure.savefig(tmp_path / "fields.png")
     assert (tmp_path / "fields.png").stat().st_size > 5000
@@ -162,6 +165,55 @@ def test_vectors_of_spacetime_are_shown_by_components():
     assert [ax.get_title() for ax in figure.axes[:2]] == ["t = 0", "t = 1"]
 
 
+def test_a_line_and_time_are_a_diagram(files):
+    file = files["sine_gordon"]
+    stored = file.read(0)
+    figure = plot_fields(file)
+    shown = images(figure)
+    assert np.array_equal(shown[0].get_array(), stored["sine"][..., 0])  # time up, space right
+    assert np.array_equal(shown[3].get_array(), stored["gradient"][..., 1])
+    for image in shown:
+        assert image.origin == "lower"
+        assert image.get_extent() == pytest.approx((0, 4.8, 0, 3.2))
+        right, left = (line.get_xydata() for line in image.axes.lines)
+        assert np.allclose(right, [[2.4, 0], [5.6, 3.2]])
+        assert np.allclose(left, [[2.4, 0], [-0.8, 3.2]])
+        assert image.axes.get_xlim() == pytest.approx((0, 4.8))  # the lines change nothing
+        assert image.axes.get_aspect() == 1
+    assert [shown[2].axes.get_xlabel(), shown[2].axes.get_ylabel()] == ["x", "t"]
+    assert [ax.get_ylabel() for ax in bars(plot_fields(file, fields="cosine"))] == ["cosine"]
+
+
+def test_a_line_with_frames_is_a_diagram_without_light():
+    fields = (Field("height", 0, "m"), Field("velocity", 1, "m/s"))
+    line = header(fields, (16,), frames=5, frame_spacing=0.5, units={"length": "m", "time": "s"})
+    rng = np.random.default_rng(0)
+    values = {name: rng.normal(size=(1, 5, 16, 1)) for name in ("height", "velocity")}
+    figure = plot_fields(Memory(line, **values), title="waves")
+    height, velocity = images(figure)
+    assert np.array_equal(height.get_array(), values["height"][0, ..., 0])
+    assert np.array_equal(velocity.get_array(), values["velocity"][0, ..., 0])
+    assert height.get_extent() == [0, 16, 0, 2.5]
+    assert not height.axes.lines
+    assert (height.axes.get_xlabel(), height.axes.get_ylabel()) == ("x [m]", "t [s]")
+    assert [bar.get_ylabel() for bar in bars(figure)] == ["height\n[m]", "velocity e1 = x\n[m/s]"]
+    assert figure.get_suptitle() == "waves"
+
+
+def test_curves_move(tmp_path):
+    line = header((Field("height", 0),), (16,), frames=4)
+    wave = np.stack([np.roll(np.eye(16)[3], 3 * i) for i in range(4)])[None, ..., None]
+    with Image.open(animate(Memory(line, height=wave), tmp_path / "film.gif", dpi=50)) as film:
+        frames = []
+        for i in range(film.n_frames):
+            film.seek(i)
+            frames.append(np.asarray(film.convert("L")).astype(float))
+    assert len(frames) == 4
+    box = frames[0].shape
+    changed = [np.abs(b - a)[box[0] // 4 :].max() for a, b in itertools.pairwise(frames)]
+    assert min(changed) > 50
+
+
 def test_units_read_well(files):
     figure = plot_fields(files["maxwell3d"], frame=(0, 2))
     assert figure.axes[6].get_xlabel() == "x [µm]"
@@ -225,8 +277,11 @@ def test_errors(files, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="fps must be positive, got 0"):
         animate(file, tmp_path / "film.gif", fps=0)
     line = header((Field("wave", 0),), (8,), (1, -1), time_axis=0)
-    with pytest.raises(ValueError, match=r"at least two axes of space, got grid \(8,\)"):
-        plot_fields(Memory(line, wave=np.zeros((1, 1, 8, 1))))
+    with pytest.raises(ValueError, match="on a line are drawn with all frames, got frame 0"):
+        plot_fields(Memory(line, wave=np.zeros((1, 1, 8, 1))), frame=0)
+    point = header((Field("wave", 0),), (), (1,), time_axis=0)
+    with pytest.raises(ValueError, match=r"needs an axis of space, got grid \(\)"):
+        plot_fields(Memory(point, wave=np.zeros((1, 1, 1))))
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"pip install 'cscnn\[viz\]'"):
         plot_fields(file)

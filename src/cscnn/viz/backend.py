@@ -1,8 +1,13 @@
-"""The optional plotting library."""
+"""The optional plotting library, and what our pictures share."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from cscnn.viz.panels import Panel
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def pyplot() -> Any:
@@ -20,3 +25,12 @@ def matplotlib() -> Any:
     except ImportError as error:
         raise ImportError("plots need matplotlib: pip install 'cscnn[viz]'") from error
     return matplotlib
+
+
+def add_colour_bar(figure: Figure, axes: list[Any], panel: Panel) -> None:
+    """One colour bar for images that share their colours."""
+    bar = figure.colorbar(axes[-1].images[0], ax=axes, extend=panel.extend, pad=0.015, aspect=16)
+    bar.set_label(panel.label, fontsize=8)
+    bar.ax.tick_params(labelsize=7, length=2.5)
+    bar.locator = matplotlib().ticker.MaxNLocator(5)
+    bar.update_ticks()

@@ -10,8 +10,9 @@ import numpy as np
 
 from cscnn.data.header import Header
 from cscnn.models.tasks import Field
-from cscnn.viz.backend import matplotlib
-from cscnn.viz.panels import Panel, Source, cut, panels, scale, time_label
+from cscnn.viz.backend import add_colour_bar, matplotlib
+from cscnn.viz.panels import Panel, Source, describe, panels, scale, time_label
+from cscnn.viz.spacetime import draw_diagrams
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,6 +36,9 @@ def plot_fields(
     space points right and the second up. Of a third the middle slice is shown, and the title says
     where it is. If time is an axis of the grid, it is what the columns show.
 
+    On a line there is one diagram for each quantity with all frames: the axis of space points right
+    and time up. If time is an axis of the grid, thin lines are the paths of light from a point.
+
     All images of a row share their colours, which are symmetric about 0 for components and for a
     scalar with negative numbers. If the largest percent of the numbers would hide the rest, the
     colour bar ends in a triangle that stands for them.
@@ -42,7 +46,7 @@ def plot_fields(
     Args:
         source: anything with ``header`` and ``read(number, start, stop)``.
         trajectory: its position in the source.
-        frame: one or several; by default four from the first to the last.
+        frame: one or several; by default four from the first to the last. None on a line.
         fields: names of the fields; all by default.
         title: above the panels.
 
@@ -53,8 +57,16 @@ def plot_fields(
     from matplotlib.figure import Figure
 
     header = source.header
+    chosen = choose(header, fields)
+    title = describe(header, trajectory) if title is None else title
+    if len(header.grid) == 1:
+        if frame is not None:
+            raise ValueError(f"fields on a line are drawn with all frames, got frame {frame}")
+        return draw_diagrams(
+            header, panels(source, trajectory, range(header.frames), chosen), title
+        )
     frames = _frames(header, frame)
-    rows = panels(source, trajectory, frames, choose(header, fields))
+    rows = panels(source, trajectory, frames, chosen)
     width, height = panel_size(header)
     figure = Figure(
         figsize=(width * len(frames) + 1.5, (height + 0.12) * len(rows) + 0.9),
@@ -69,7 +81,7 @@ def plot_fields(
                 ax.set_title(time_label(header, number), fontsize=9)
             label_axes(ax, header, bottom=row == len(rows) - 1, left=column == 0)
         add_colour_bar(figure, list(axes[row]), panel)
-    figure.suptitle(describe(header, trajectory) if title is None else title, fontsize=10)
+    figure.suptitle(title, fontsize=10)
     return figure
 
 
@@ -79,8 +91,8 @@ def choose(header: Header, names: str | Sequence[str] | None) -> list[Field]:
     chosen = [names] if isinstance(names, str) else list(known if names is None else names)
     if not chosen or any(name not in known for name in chosen):
         raise ValueError(f"fields must be of {', '.join(known)}, got {names!r}")
-    if len(header.grid) < 2:
-        raise ValueError(f"a picture needs at least two axes of space, got grid {header.grid}")
+    if not header.grid:
+        raise ValueError(f"a picture needs an axis of space, got grid {header.grid}")
     return [known[name] for name in dict.fromkeys(chosen)]
 
 
@@ -167,20 +179,3 @@ def label_axes(ax: Any, header: Header, bottom: bool, left: bool) -> None:
         ax.set_xlabel(f"{x} [{unit}]" if unit else x, fontsize=8)
     if left:
         ax.set_ylabel(f"{y} [{unit}]" if unit else y, fontsize=8)
-
-
-def add_colour_bar(figure: Figure, axes: list[Any], panel: Panel) -> None:
-    """One colour bar for images that share their colours."""
-    bar = figure.colorbar(axes[-1].images[0], ax=axes, extend=panel.extend, pad=0.015, aspect=16)
-    bar.set_label(panel.label, fontsize=8)
-    bar.ax.tick_params(labelsize=7, length=2.5)
-    bar.locator = matplotlib().ticker.MaxNLocator(5)
-    bar.update_ticks()
-
-
-def describe(header: Header, trajectory: int) -> str:
-    """A title: data, split, trajectory and plane."""
-    parts = [header.generator or "data", f"{header.split} trajectory {trajectory}".strip()]
-    if plane := cut(header):
-        parts.append(f"plane {plane}")
-    return ", ".join(parts)

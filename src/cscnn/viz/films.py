@@ -9,17 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cscnn.data.header import Header
-from cscnn.viz.backend import matplotlib
-from cscnn.viz.fields import (
-    add_colour_bar,
-    arrow_components,
-    choose,
-    describe,
-    draw,
-    label_axes,
-    panel_size,
-)
-from cscnn.viz.panels import Panel, Source, panels, time_label
+from cscnn.viz.backend import add_colour_bar, matplotlib
+from cscnn.viz.fields import arrow_components, choose, draw, label_axes, panel_size
+from cscnn.viz.panels import Panel, Source, describe, panels, time_label
+from cscnn.viz.spacetime import draw_curves
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,6 +32,8 @@ def animate(
 ) -> Path:
     """A film of a trajectory with the panels of `plot_fields`, written whole or not at all.
 
+    On a line it shows curves that move.
+
     Args:
         source: anything with ``header`` and ``read(number, start, stop)``.
         path: a file ``.gif``, or ``.mp4`` if the program ffmpeg is installed.
@@ -54,7 +49,8 @@ def animate(
     header, path = source.header, Path(path)
     chosen, writer = choose(header, fields), _writer(path, fps)
     shown = panels(source, trajectory, range(header.frames), chosen)
-    figure, update = _film(header, shown, trajectory)
+    film = _film if len(header.grid) > 1 else draw_curves
+    figure, update = film(header, shown, trajectory)
     temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:
         with writer.saving(figure, str(temporary), dpi):

@@ -31,7 +31,7 @@ class Panel:
 
     Attributes:
         label: its name, with units.
-        image: (frames, x, y).
+        image: (frames, x, y), or (frames, x) on a line.
         arrows: (frames, x, y, 2), or None.
         limits: smallest and largest colour; symmetric about 0 for components, and for a scalar
             that has negative numbers.
@@ -55,8 +55,8 @@ def panels(
 ) -> list[Panel]:
     """The panels of some fields: one for a scalar or a vector, else one for each component.
 
-    A vector of space is its length and arrows. Of three axes of space the last is cut in the
-    middle. Frames are read one at a time.
+    A vector of space is its length and arrows, except on a line. Of three axes of space the last is
+    cut in the middle. Frames are read one at a time.
     """
     planes: dict[str, list[np.ndarray]] = {field.name: [] for field in fields}
     for frame in frames:
@@ -70,18 +70,20 @@ def panels(
 
 
 def _split(header: Header, field: Field, values: np.ndarray) -> Iterator[Panel]:
-    """The panels of a field (frames, x, y, components)."""
+    """The panels of a field (frames, *plane, components)."""
     units = "" if field.units in ("", "1") else f"\n[{field.units}]"
-    if field.grade == 1 and header.time_axis is None:
+    if field.grade == 1 and header.time_axis is None and len(header.grid) > 1:
         length = np.linalg.norm(values, axis=-1)
-        yield Panel(f"|{field.name}|{units}", length, values[..., :2], *_limits(length, False))
+        yield Panel(
+            f"|{field.name}|{units}", length, values[..., :2], *colour_limits(length, False)
+        )
         return
     algebra = header.algebra
     for i, blade in enumerate(algebra.blade_names[algebra.grade_slice(field.grade)]):
         name = f"{field.name} {blade_label(header, blade)}" if field.grade else field.name
         image = values[..., i]
         signed = field.grade > 0 or bool((image < 0).any())
-        yield Panel(name + units, image, None, *_limits(image, signed))
+        yield Panel(name + units, image, None, *colour_limits(image, signed))
 
 
 def blade_label(header: Header, blade: str) -> str:
@@ -89,7 +91,7 @@ def blade_label(header: Header, blade: str) -> str:
     return f"{blade} = {'∧'.join(header.axes[int(i) - 1] for i in blade[1:])}"
 
 
-def _limits(image: np.ndarray, signed: bool) -> tuple[tuple[float, float], str]:
+def colour_limits(image: np.ndarray, signed: bool) -> tuple[tuple[float, float], str]:
     """Colours for all but the few largest numbers, which would hide the rest."""
     sizes = np.abs(image[np.isfinite(image)])
     largest = float(sizes.max(initial=0.0))
@@ -134,3 +136,11 @@ def scale(largest: float, unit: str) -> tuple[float, str]:
         return 1.0, unit
     power = int(np.clip(3 * np.floor(np.log10(largest) / 3), min(PREFIXES), 0))
     return 10.0**-power, PREFIXES[power] + unit
+
+
+def describe(header: Header, trajectory: int) -> str:
+    """A title: data, split, trajectory and plane."""
+    parts = [header.generator or "data", f"{header.split} trajectory {trajectory}".strip()]
+    if plane := cut(header):
+        parts.append(f"plane {plane}")
+    return ", ".join(parts)

@@ -1,0 +1,138 @@
+"""Pictures of fields on a line: diagrams of space and time, and curves that move."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cscnn.data.header import Header
+from cscnn.viz.backend import add_colour_bar
+from cscnn.viz.panels import Panel, describe, scale, time_label
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SIDE = 2.4  #: inches of the longer side of a diagram
+SLENDER = 4.0  #: sides may differ by this factor before a diagram is stretched
+
+
+def draw_diagrams(header: Header, shown: Sequence[Panel], title: str) -> Figure:
+    """A diagram for each quantity: space to the right, time up, all frames in one picture.
+
+    If time is an axis of the grid, both axes have one scale, and thin lines at 45° are the paths of
+    light from the middle of the first frame.
+    """
+    from matplotlib.figure import Figure
+
+    x, t, space, time = _extent(header)
+    equal = header.time_axis is not None and 1 / SLENDER <= x / t <= SLENDER
+    longest = max(x, t)
+    width, height = (SIDE * x / longest, SIDE * t / longest) if equal else (SIDE, SIDE)
+    rows, columns = _table(len(shown))
+    figure = Figure(
+        figsize=((width + 0.9) * columns + 0.3, (height + 0.12) * rows + 0.6), layout="compressed"
+    )
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for number, (ax, panel) in enumerate(zip(axes, shown, strict=False)):
+        ax.imshow(
+            panel.image,
+            origin="lower",
+            extent=(0, x, 0, t),
+            aspect="equal" if equal else "auto",
+            cmap="RdBu_r" if panel.signed else "viridis",
+            vmin=panel.limits[0],
+            vmax=panel.limits[1],
+            interpolation="nearest",
+        )
+        if header.time_axis is not None:
+            _light_cone(ax, x, t, "0.25" if panel.signed else "white")
+        _label(ax, space, time, bottom=number + columns >= len(shown), left=number % columns == 0)
+        add_colour_bar(figure, [ax], panel)
+    for ax in axes[len(shown) :]:
+        ax.remove()
+    figure.suptitle(title, fontsize=10)
+    return figure
+
+
+def draw_curves(
+    header: Header, shown: Sequence[Panel], trajectory: int
+) -> tuple[Figure, Callable[[int], None]]:
+    """A figure with a curve for each quantity, and what sets it to a frame."""
+    from matplotlib.figure import Figure
+
+    x, _, space, _ = _extent(header)
+    where = (np.arange(header.grid[0]) + 0.5) * x / header.grid[0]
+    figure = Figure(figsize=(5.0, 1.3 * len(shown) + 0.8), layout="constrained")
+    axes = figure.subplots(len(shown), 1, squeeze=False, sharex=True).ravel()
+    lines = []
+    for ax, panel in zip(axes, shown, strict=True):
+        finite = panel.image[np.isfinite(panel.image)]
+        low, high = float(finite.min(initial=0.0)), float(finite.max(initial=0.0))
+        margin = 0.05 * (high - low) or 1.0
+        ax.axhline(0, color="0.85", linewidth=0.8)
+        lines += ax.plot(where, panel.image[0], color="C0", linewidth=1.5)
+        ax.set(xlim=(0, x), ylim=(low - margin, high + margin))
+        ax.set_ylabel(panel.label, fontsize=8)
+        ax.tick_params(labelsize=7, length=2.5)
+        ax.locator_params(axis="y", nbins=4)
+    axes[-1].set_xlabel(space, fontsize=8)
+    text = figure.suptitle(f"{describe(header, trajectory)}, {time_label(header, 0)}", fontsize=10)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # axes stay where they are
+
+    def update(number: int) -> None:
+        text.set_text(f"{describe(header, trajectory)}, {time_label(header, number)}")
+        for line, panel in zip(lines, shown, strict=True):
+            line.set_ydata(panel.image[number])
+
+    return figure, update
+
+
+def _table(count: int) -> tuple[int, int]:
+    """Rows and columns."""
+    columns = count if count < 4 else math.ceil(count / 2)
+    return math.ceil(count / columns), columns
+
+
+def _extent(header: Header) -> tuple[float, float, str, str]:
+    """Length, duration, and the labels of both axes."""
+    spacing = header.spacing[-1] * header.grid[0]
+    axis = header.time_axis
+    step = header.frame_spacing if axis is None else header.spacing[axis]
+    length_unit = header.units.get("length", "")
+    factor, space = scale(spacing, length_unit)
+    duration = header.frames * step
+    if axis is None:
+        time_factor, time = scale(duration, header.units.get("time", ""))
+        name = "t"
+    else:  # one unit for both, so that light runs at 45°
+        time_factor, time, name = factor, space, header.axes[axis]
+    return (
+        spacing * factor,
+        duration * time_factor,
+        _axis(header.axes[-1], space),
+        _axis(name, time),
+    )
+
+
+def _axis(name: str, unit: str) -> str:
+    return f"{name} [{unit}]" if unit else name
+
+
+def _label(ax: Any, space: str, time: str, bottom: bool, left: bool) -> None:
+    ax.locator_params(nbins=4)
+    ax.tick_params(labelsize=7, length=2.5, labelbottom=bottom, labelleft=left)
+    if bottom:
+        ax.set_xlabel(space, fontsize=8)
+    if left:
+        ax.set_ylabel(time, fontsize=8)
+
+
+def _light_cone(ax: Any, x: float, t: float, colour: str) -> None:
+    """Both paths of light from the middle of the bottom."""
+    for side in (1, -1):
+        ax.plot((x / 2, x / 2 + side * t), (0, t), color=colour, linewidth=0.7, alpha=0.5)
+    ax.set(xlim=(0, x), ylim=(0, t))
