@@ -22,8 +22,8 @@ from cscnn.nn import MVGELU, MVLayerNorm, MVLinear
 from cscnn.nn.functional import smooth_norm
 from cscnn.nn.linear import add_scalar_bias
 
-#: Initial mean of the scalars that enter a chain of residual blocks: its gates start 98 % open.
-OPEN = 2.0
+#: Initial mean of the scalars that enter a chain of residual blocks: its gates start 84 % open.
+OPEN = 1.0
 
 
 class ProductGate(nn.Module):
