@@ -19,6 +19,7 @@ from cscnn.progress import duration
 
 MODELS = ("cs_resnet", "resnet")
 SPLITS = ("train", "valid", "test")
+WIDTHS = (11, 12, 9, 20)
 SHAPE = "{blocks: 4, kernel_size: 5}"  # half the depth of the paper's, for a CPU
 
 
@@ -33,7 +34,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("demo"), help="folder (default: demo)")
     parser.add_argument("--epochs", type=int, help="of training (default: those of the preset)")
-    parser.add_argument("--train", type=int, default=64, help="trajectories (default: 64)")
+    parser.add_argument("--train", type=int, default=32, help="trajectories (default: 32)")
     arguments = parser.parse_args()
     out, start = arguments.out, time.monotonic()
     data = out / "data"
@@ -56,17 +57,22 @@ def main() -> None:
 
 def summary(out: Path) -> None:
     """The three numbers that matter, whoever wins."""
-    print("\nRelative error of the forecast of unseen smoke (1 would be as wrong as predicting zero)")
-    print(f"{'':<11}{'parameters':>11}{'as trained':>12}{'turned, mirrored':>18}"
-          f"{'equivariance error':>20}")  # fmt: skip
+    print(
+        "\nRelative error of forecasts of unseen smoke (predicting zero would give 1), seen as in "
+        "training,\nand on average over the box turned and mirrored in all ways:"
+    )
+    columns = ("parameters", "as trained", "turned", "equivariance error")
+    print(f"{'':<11}" + "".join(f"{c:>{w}}" for c, w in zip(columns, WIDTHS, strict=True)))
     for model in MODELS:
         found = json.loads((out / model / "evaluation.json").read_text(encoding="utf-8"))
-        frames = found["symmetry"]["frames"]["relative_l2"]
-        print(
-            f"{model:<11}{found['model']['parameters']:>11,}"
-            f"{found['one_step']['relative_l2']:>12.3f}{sum(frames) / len(frames):>18.3f}"
-            f"{found['symmetry']['point group']:>20.1e}"
+        usual, *turned = found["symmetry"]["frames"]["relative_l2"]
+        numbers = (
+            f"{found['model']['parameters']:,}",
+            f"{usual:.3f}",
+            f"{sum(turned) / len(turned):.3f}",
+            f"{found['symmetry']['point group']:.1e}",
         )
+        print(f"{model:<11}" + "".join(f"{n:>{w}}" for n, w in zip(numbers, WIDTHS, strict=True)))
 
 
 if __name__ == "__main__":

@@ -107,6 +107,7 @@ class Windows(Dataset[Window]):
         self.per_trajectory = self.starts
         if per_trajectory is not None:
             self.per_trajectory = check_int("per_trajectory", per_trajectory, low=1)
+        self._background = self.task.background(torch.empty(0, dtype=dtype))
         self.count = len(source)
         if trajectories is not None:
             self.count = min(self.count, check_int("trajectories", trajectories, low=1))
@@ -144,7 +145,7 @@ class Windows(Dataset[Window]):
         window = Window(
             self._pack({name: x[:split] for name, x in fields.items()}),
             self._pack({name: x[split:] for name, x in fields.items()}),
-            self.task.background(torch.empty(0, dtype=self.dtype)),
+            self._background.clone(),
         )
         if self.transform is not None:
             rng = self._rng(index)

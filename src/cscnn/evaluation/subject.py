@@ -225,7 +225,7 @@ class Subject:
             self.model,
             self.source.header,
             self.scaling,
-            self.read(_spread(chosen, self.batch)),
+            self.read(_spread(chosen, 4 * self.batch)),
             coarsen=self.coarsen,
             progress=lambda items: bar.over("other frames", list(items)),
         )
@@ -275,8 +275,9 @@ class Subject:
 
 
 def _spread(chosen: list[int], count: int) -> list[int]:
-    """Some of many, not only of the first trajectory."""
-    return chosen[:: max(1, len(chosen) // count)][:count]
+    """Some of many, from all trajectories and times."""
+    places = np.linspace(0, len(chosen) - 1, min(count, len(chosen)))
+    return [chosen[round(i)] for i in places]
 
 
 Moves = dict[float, symmetry.Moved]

@@ -158,18 +158,23 @@ class Task:
         """
         if set(fields) != {f.name for f in self.fields}:
             raise ValueError(f"expected {[f.name for f in self.fields]}, got {sorted(fields)}")
+        algebra = self.algebra
+        values = [fields[f.name] for f in self.fields]
+        if self.time_axis is not None:
+            values = [x.unsqueeze(1) for x in values]
+        shape = values[0].shape[:-1]
+        packed = values[0].new_zeros(*shape[:2], self.multivectors, *shape[2:], algebra.n_blades)
         used: Counter[int] = Counter()
-        frames: list[Tensor | None] = [None] * self.multivectors
-        for field in self.fields:
-            x = self.algebra.embed(fields[field.name], field.grade)
-            if self.time_axis is not None:
-                x = x.unsqueeze(1)
-            slot = used[field.grade]
+        for field, x in zip(self.fields, values, strict=True):
+            expected = (*shape, algebra.grade_sizes[field.grade])
+            if x.shape != expected:
+                raise ValueError(
+                    f"field {field.name} must have shape {expected}, got {tuple(x.shape)}"
+                )
+            blades = algebra.grade_slice(field.grade)
+            packed[:, :, used[field.grade], ..., blades] = x
             used[field.grade] += 1
-            known = frames[slot]
-            frames[slot] = x if known is None else known + x
-        stacked = torch.stack([f for f in frames if f is not None], 2)  # frames, multivectors
-        return stacked.flatten(1, 2)
+        return packed.flatten(1, 2)
 
     def unpack(self, x: Tensor) -> dict[str, Tensor]:
         """Inverse of `pack`."""

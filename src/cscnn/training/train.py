@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import warnings
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,15 @@ def train(config: TrainConfig) -> Run:
     the same machine the final weights are the same to the last bit.
     """
     config.check()
+    for name in ("lightning.pytorch", "lightning.fabric", "lightning.pytorch.utilities.rank_zero"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    with warnings.catch_warnings():
+        for message in NOISE:
+            warnings.filterwarnings("ignore", message)
+        return _train(config)
+
+
+def _train(config: TrainConfig) -> Run:
     folder = config.folder
     state = prepare(config)
     lightning.seed_everything(config.seed, workers=True, verbose=False)
@@ -59,7 +69,7 @@ def train(config: TrainConfig) -> Run:
             "ignore", ".*number of training batches.*smaller than the logging.*"
         )
         warnings.filterwarnings("ignore", ".*You called `self.log.*")
-        trainer.fit(module, datamodule=data, ckpt_path=state, weights_only=True)
+    trainer.fit(module, datamodule=data, ckpt_path=state, weights_only=True)
     if trainer.interrupted:
         raise KeyboardInterrupt
     return Run(folder)
