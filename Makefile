@@ -10,7 +10,7 @@ WORKERS ?= auto
 
 .PHONY: help demo test lint oracles bench models figures clean
 help:
-	@echo "make demo   set up and run the tour (seconds after installation)"
+	@echo "make demo   the main job: simulate, train two models, evaluate, report (minutes)"
 	@echo "make test   all tests"
 	@echo "make lint   formatting, lint, types"
 	@echo "make oracles  install the packages of the published data, so that make test compares with them"
@@ -30,8 +30,12 @@ $(VENV)/.dev: $(VENV)/.core
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
 	@touch $@
 
-demo: $(VENV)/.core
-	$(BIN)/python examples/spacetime_cgenn.py
+$(VENV)/.main: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[train,viz]"
+	@touch $@
+
+demo: $(VENV)/.main
+	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope

@@ -61,8 +61,8 @@ def test_version_has_one_source():
     assert f"## {cscnn.__version__}" in (ROOT / "CHANGELOG.md").read_text()
 
 
-def readme_blocks():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def readme_blocks(name="README.md"):
+    text = (ROOT / name).read_text(encoding="utf-8")
     return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
 
 
@@ -77,12 +77,11 @@ def test_readme_examples_run(tmp_path, monkeypatch):
     for command in commands:
         assert main(command.split()) == 0, command
     run_python("\n".join(blocks), tmp_path)
+    run_python("\n".join(readme_blocks("docs/training.md")), tmp_path)  # of the same data
 
 
 def test_data_format_example_runs(tmp_path):
-    text = (ROOT / "docs" / "data_format.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    run_python(block, tmp_path)
+    run_python("\n".join(readme_blocks("docs/data_format.md")), tmp_path)
 
 
 def test_readme_commands_exist():
@@ -93,7 +92,10 @@ def test_readme_commands_exist():
     assert all(f"\n{target}:" in makefile for target in targets)
 
 
-SHORT = {"compare_kernels": ["--steps", "2", "--seeds", "1", "--size", "16"]}
+SHORT = {
+    "compare_kernels": ["--steps", "2", "--seeds", "1", "--size", "16"],
+    "demo": ["--epochs", "1", "--train", "2"],
+}
 
 
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)

@@ -82,6 +82,7 @@ def names() -> tuple[str, ...]:
         data_cases,
         kernel_cases,
         model_cases,
+        training_cases,
     )
 
     return tuple(_registry)
