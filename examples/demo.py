@@ -17,10 +17,12 @@ from pathlib import Path
 from cscnn.cli import main as cscnn
 from cscnn.progress import duration
 
-MODELS = ("cs_resnet", "resnet")
+MODELS = {  # half the depth of the paper's networks, for a CPU
+    "cs_resnet": "{blocks: 4, kernel_size: 5, kernel: complete, activation: product}",
+    "resnet": "{blocks: 4, kernel_size: 5}",
+}
 SPLITS = ("train", "valid", "test")
 WIDTHS = (11, 12, 9, 20)
-SHAPE = "{blocks: 4, kernel_size: 5}"  # half the depth of the paper's, for a CPU
 
 
 def run(command: str) -> None:
@@ -40,12 +42,12 @@ def main() -> None:
     data = out / "data"
     splits = f"train={arguments.train} valid=8 test=16"
     run(f"generate navier_stokes --preset small --out {data} --split {splits} --workers 2")
-    for model in MODELS:
+    for model, options in MODELS.items():
         files = " ".join(f"--data.{split} {data / split}.h5" for split in SPLITS)
         more = f" --trainer.epochs {arguments.epochs}" if arguments.epochs else ""
         run(
             f"train --preset navier_stokes_small {files} --model.name {model} "
-            f"--model.options '{SHAPE}' --out {out / model}{more}"
+            f"--model.options '{options}' --out {out / model}{more}"
         )
     for model in MODELS:
         run(f"evaluate {out / model}")
