@@ -8,6 +8,8 @@ import torch
 
 torch.set_num_threads(1)  # pytest-xdist uses the cores
 
+collect_ignore = ["data/oracles"]  # programs that tests run, each in a process of its own
+
 
 def metrics(max_dim: int, min_dim: int = 1) -> list[tuple[int, ...]]:
     """All metrics with entries +1 and -1 in every order."""

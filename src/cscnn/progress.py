@@ -71,7 +71,7 @@ def duration(seconds: float) -> str:
 
     Example:
         >>> duration(7.4), duration(200), duration(7300)
-        ('7 s', '3 min 20 s', '2 h 2 min')
+        ('7 s', '3 min 20 s', '2 h 1 min')
     """
     whole = round(seconds)
     if whole < 60:

@@ -27,7 +27,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def test_all_models_are_here() -> None:
-    assert set(OPTIONS) == set(models.names())
+    own = {name for name in models.names() if name != "zero"}  # which tests of the registry add
+    assert set(OPTIONS) == own
 
 
 @pytest.mark.parametrize("task", TINY)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,9 @@ def simulators() -> Iterator[Case]:
 
 
 def _phiflow() -> Case:
-    from phi import flow
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from phi import flow
 
     steps = 2
     simulator = NavierStokes()
@@ -86,7 +89,8 @@ def _phiflow() -> Case:
 
     def theirs() -> Sequence[Tensor]:
         math, zero = flow.math, flow.extrapolation.ZERO
-        with math.precision(64):
+        with math.precision(64), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             values = math.tensor(start, math.spatial("x,y"))
             smoke = flow.CenteredGrid(values, flow.extrapolation.BOUNDARY, bounds=box)
             velocity = flow.StaggeredGrid(0, zero, x=128, y=128, bounds=box)
@@ -99,7 +103,7 @@ def _phiflow() -> Case:
             return [torch.as_tensor(np.array(smoke.values.numpy("x,y")))]
 
     return Case(
-        f"navier_stokes 128², {steps} steps",
+        f"smoke 128², {steps} steps",
         {"cscnn": _one_thread(ours), "PhiFlow": _one_thread(theirs)},
         reference="PhiFlow",
         speedup=200,
@@ -108,11 +112,11 @@ def _phiflow() -> Case:
 
 
 def _fdtd() -> Case:
-    gradients = torch.is_grad_enabled()
+    gradients, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
     import fdtd  # turns gradients off and the default dtype to float64
 
     torch.set_grad_enabled(gradients)
-    torch.set_default_dtype(torch.float32)
+    torch.set_default_dtype(dtype)
     steps = 10
     fdtd.set_backend("numpy")
     box = Maxwell3D()
@@ -138,7 +142,7 @@ def _fdtd() -> Case:
         return [torch.as_tensor(np.asarray(grid.E))]
 
     return Case(
-        f"maxwell3d 64³, {steps} steps",
+        f"light 64³, {steps} steps",
         {"cscnn": _one_thread(ours), "fdtd": _one_thread(theirs)},
         reference="fdtd",
         speedup=3,
@@ -195,7 +199,7 @@ def _pycharge() -> Case:
         return [torch.empty(0)]
 
     return Case(
-        "maxwell_spacetime 4×128²",
+        "charges 4×128²",
         {"cscnn": _one_thread(ours), "PyCharge (compiled)": theirs},
         reference="PyCharge (compiled)",
         speedup=2,
