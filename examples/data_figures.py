@@ -16,11 +16,11 @@ import matplotlib as mpl
 import numpy as np
 import torch
 
-from cscnn.bench.runner import machine
 from cscnn.data import FieldFile
 from cscnn.data.files import trajectory_bytes
 from cscnn.data.generate import generate, plans
 from cscnn.data.simulators import SIMULATORS, Simulator, create, stream
+from cscnn.measure import machine
 from cscnn.viz import plot_fields
 
 mpl.use("Agg")

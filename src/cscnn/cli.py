@@ -167,9 +167,9 @@ def _tune(device: str) -> int:
 
 
 def _info_models(params: int, tasks: list[str]) -> int:
-    from cscnn.bench import machine
     from cscnn.bench.report import progress
     from cscnn.bench.zoo import GRIDS, measure
+    from cscnn.measure import machine
     from cscnn.models.tasks import get_task
 
     for name in tasks:

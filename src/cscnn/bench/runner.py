@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-import os
-import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
 from cscnn.bench.registry import Case, Work, get
+from cscnn.measure import peak_memory
 
 
 @dataclass(frozen=True)
@@ -141,48 +139,3 @@ def _time(work: Work, loops: int) -> float:
 def _synchronize() -> None:
     if torch.accelerator.is_available():
         torch.accelerator.synchronize()
-
-
-def peak_memory(work: Work) -> int:
-    """Largest number of bytes allocated by torch at one time during the work, beyond the start."""
-    if torch.cuda.is_available():
-        torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
-        work()
-        return torch.cuda.max_memory_allocated() - before
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else it reports every start on stderr
-    with torch.profiler.profile(
-        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True, acc_events=True
-    ) as profile:
-        work()
-    result = profile.profiler.kineto_results
-    changes = [(e.start_ns(), e.nbytes()) for e in result.events() if e.name() == "[memory]"]
-    live = peak = 0
-    for _, change in sorted(changes, key=lambda c: c[0]):
-        live += change
-        peak = max(peak, live)
-    return peak
-
-
-def machine() -> dict[str, str]:
-    """What the numbers were measured on."""
-    return {
-        "processor": _processor(),
-        "torch threads": str(torch.get_num_threads()),
-        "accelerator": str(torch.accelerator.current_accelerator())
-        if torch.accelerator.is_available()
-        else "none",
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "system": platform.system(),
-    }
-
-
-def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from cscnn.bench.runner import peak_memory
 from cscnn.conv import CliffordSteerableConv
+from cscnn.measure import peak_memory
 from cscnn.models.base import FieldModel
 from cscnn.models.registry import build, names
 from cscnn.models.tasks import TASKS, Task

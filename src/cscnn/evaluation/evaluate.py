@@ -114,7 +114,7 @@ def evaluate(
 
 
 def _machine() -> dict[str, str]:
-    from cscnn.bench import machine
+    from cscnn.measure import machine
 
     return machine()
 

@@ -251,7 +251,7 @@ class Subject:
 
     def cost(self, chosen: list[int]) -> dict[str, Any]:
         """Speed and memory of forecasts."""
-        from cscnn.bench.runner import peak_memory
+        from cscnn.measure import peak_memory
 
         known, _ = self.read(chosen[: self.batch])
         size = len(next(iter(known.values())))

@@ -157,7 +157,7 @@ def make_trainer(config: TrainConfig) -> lightning.Trainer:
 
 def plan(config: TrainConfig) -> dict[str, Any]:
     """What a run would do: devices, batches, steps, parameters, memory of a step."""
-    from cscnn.bench.runner import peak_memory
+    from cscnn.measure import peak_memory
 
     config.check()
     data = load_data(config)
