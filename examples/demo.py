@@ -25,10 +25,11 @@ SPLITS = ("train", "valid", "test")
 WIDTHS = (11, 12, 9, 20)
 
 
-def run(command: str) -> None:
+def run(*command: object) -> None:
     """One command of the command line, as you would type it."""
-    print(f"\n$ cscnn {command}", flush=True)
-    if code := cscnn(shlex.split(command)):
+    words = [str(word) for word in command]
+    print(f"\n$ cscnn {shlex.join(words)}", flush=True)
+    if code := cscnn(words):
         sys.exit(code)
 
 
@@ -40,19 +41,18 @@ def main() -> None:
     arguments = parser.parse_args()
     out, start = arguments.out, time.monotonic()
     data = out / "data"
-    splits = f"train={arguments.train} valid=8 test=16"
-    run(f"generate navier_stokes --preset small --out {data} --split {splits} --workers 2")
+    counts = (f"train={arguments.train}", "valid=8", "test=16")
+    run("generate", "navier_stokes", "--preset", "small", "--out", data, "--split", *counts,
+        "--workers", 2)  # fmt: skip
+    files = [word for s in SPLITS for word in (f"--data.{s}", data / f"{s}.h5")]
+    epochs = ["--trainer.epochs", arguments.epochs] if arguments.epochs else []
     for model, options in MODELS.items():
-        files = " ".join(f"--data.{split} {data / split}.h5" for split in SPLITS)
-        more = f" --trainer.epochs {arguments.epochs}" if arguments.epochs else ""
-        run(
-            f"train --preset navier_stokes_small {files} --model.name {model} "
-            f"--model.options '{options}' --out {out / model}{more}"
-        )
+        run("train", "--preset", "navier_stokes_small", *files, "--model.name", model,
+            "--model.options", options, "--out", out / model, *epochs)  # fmt: skip
     for model in MODELS:
-        run(f"evaluate {out / model}")
+        run("evaluate", out / model)
     report = out / "report.html"
-    run(f"report {' '.join(str(out / model) for model in MODELS)} --out {report}")
+    run("report", *(out / model for model in MODELS), "--out", report)
     summary(out)
     print(f"\n{duration(time.monotonic() - start)} in all. The report: {report.resolve()}")
 

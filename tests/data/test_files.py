@@ -266,6 +266,28 @@ def test_merge_refuses_what_does_not_belong_together(tmp_path: Path) -> None:
     assert not out.exists()
 
 
+def test_merge_misses_shards_by_their_names(tmp_path: Path) -> None:
+    shards = [make(tmp_path / f"train.shard-{i}-of-3.h5", range(2 * i, 2 * i + 2)) for i in (0, 1)]
+    with pytest.raises(ValueError, match="1 of 3 shards are missing, the first is number 2"):
+        merge(shards, tmp_path / "train.h5")
+
+
+def test_the_order_of_backgrounds_is_kept(tmp_path: Path) -> None:
+    wind = Background("a wind", 1, (1.0, 0.0))
+    header = HEADER.replace(backgrounds=(*HEADER.backgrounds, wind))
+    assert FieldFile(make(tmp_path / "x.h5", header=header)).header.differences(header) == []
+
+
+def test_errors_of_the_maker_are_not_those_of_the_disk(tmp_path: Path) -> None:
+    def trajectories():
+        yield trajectory(0)
+        raise RuntimeError("out of ideas")
+
+    with pytest.raises(RuntimeError, match="out of ideas"):
+        write(tmp_path / "train.h5", HEADER, trajectories(), [0, 1])
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_headers() -> None:
     task = HEADER.task(frames_in=2)
     assert (task.frames_in, task.spacing, task.boundary) == (2, (0.5, 0.25), ("wall", "periodic"))

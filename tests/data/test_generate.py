@@ -123,7 +123,10 @@ def test_resumes_where_it_stopped(tmp_path: Path, undisturbed: Path) -> None:
 
 def test_damaged_parts_are_made_again(tmp_path: Path, undisturbed: Path) -> None:
     plan = interrupted(tmp_path, 6)
-    first, second, *_ = sorted(plan.parts.glob("*.h5"))
+    first, second, third, *_ = sorted(plan.parts.glob("*.h5"))
+    whole = bytearray(third.read_bytes())
+    whole[-100] ^= 1  # among the numbers
+    third.write_bytes(whole)
     first.write_bytes(first.read_bytes()[:1000])
     second.write_bytes(b"")
     generate([plan])
@@ -213,9 +216,7 @@ def test_the_command_survives_kills_of_all_its_processes(tmp_path: Path) -> None
     process.wait()
     assert not (tmp_path / "train.h5").exists()
     assert len(list(parts.glob("*.h5"))) >= 5
-    done = {p.name for p in parts.glob("*.h5")}
     assert main(command[3:-2]) == 0
-    assert done
     (expected,) = plans(
         create("navier_stokes", grid=(12, 12), frames=2), tmp_path / "x", {"train": 80}
     )

@@ -154,6 +154,16 @@ def test_scaling_files_and_errors(tmp_path: Path) -> None:
         Scaling.load(tmp_path / "scaling.json")
 
 
+def test_a_constant_field_has_no_scale() -> None:
+    class Constant(Memory):
+        def read(self, number: int, start: int = 0, stop: int | None = None):
+            found = super().read(number, start, stop)
+            return {**found, "smoke": np.full_like(found["smoke"], 813.27)}
+
+    with pytest.raises(ValueError, match="field smoke has variance"):
+        Scaling.fit(Constant())
+
+
 def test_random_symmetries_transform_everything_together() -> None:
     task = HEADER.task()
     turn = RandomSymmetry(task)
@@ -237,6 +247,9 @@ def test_coarse_spacetime_averages_time_as_well() -> None:
         ({"task": models.TASKS["maxwell3d"]}, "metric"),
         ({"task": HEADER.task(fields=(Field("smoke", 0),))}, "has fields"),
         ({"task": HEADER.task(spacing=(1.0, 2.0))}, "their ratios differ"),
+        ({"task": HEADER.task(frame_spacing=2.0)}, "frames 2.0 apart, the data 1.0"),
+        ({"task": HEADER.task(boundary="periodic")}, "has padding"),
+        ({"task": HEADER.task(backgrounds=())}, "has backgrounds"),
         ({"mode": "some"}, "'some'"),
         ({"mode": "all", "per_trajectory": 3}, "goes with mode 'random'"),
         ({"coarsen": 3}, "does not divide the grid"),

@@ -117,6 +117,9 @@ def test_other_data_are_refused(tmp_path: Path) -> None:
     run = make_run(tmp_path, "sine_gordon")
     (tmp_path / "x").mkdir()
     make_run(tmp_path / "x", "navier_stokes")
-    with pytest.raises(ValueError, match=r"has metric \(1, 1\) and fields"):
+    with pytest.raises(
+        ValueError,
+        match=r"is not for the model of .* has metric \(1, -1\)",
+    ):
         predict(run, tmp_path / "x" / "train.h5", tmp_path / "out.h5", steps=1)
     assert not (tmp_path / "out.h5").exists()

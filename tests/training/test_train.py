@@ -83,6 +83,79 @@ def test_workers_do_not_matter(undisturbed: Run, data: Path, tmp_path: Path) -> 
     assert same(undisturbed, train(config(data, tmp_path / "run", data__workers=2)))
 
 
+def test_a_run_that_lost_patience_has_ended(data: Path, tmp_path: Path) -> None:
+    still = config(data, tmp_path / "run", optimizer__lr=1e-30, trainer__epochs=9,
+                   trainer__patience=1)  # fmt: skip
+    rows = train(still).metrics()
+    assert len(rows) < 9
+    assert train(still).metrics() == rows
+
+
+def test_lengths_that_cannot_be(undisturbed: Run, data: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"holds a run with trainer\.epochs=3, not 5"):
+        train(config(data, undisturbed.path, trainer__epochs=5))  # cosine knows its length
+    run = config(data, tmp_path / "run", optimizer__schedule="constant", trainer__epochs=2)
+    train(run)
+    run.trainer.epochs = 1
+    with pytest.raises(ValueError, match=r"has trained for 2 epochs already, got .*epochs=1"):
+        train(run)
+    assert Run(run.folder).config()["trainer"]["epochs"] == 2
+
+
+def test_cosine_ends_with_the_run(data: Path, tmp_path: Path) -> None:
+    """Four batches in steps of three make two steps per epoch."""
+    run = config(data, tmp_path / "run", trainer__accumulate=3, trainer__epochs=2)
+    rows = train(run).metrics()
+    assert [row["step"] for row in rows] == [2, 4]
+    assert rows[0]["lr"] == pytest.approx(1e-3 * (1e-3 + 0.999 / 2))
+    assert rows[1]["lr"] == pytest.approx(1e-6)
+
+
+def test_damaged_files_are_named(data: Path, tmp_path: Path) -> None:
+    run = config(data, tmp_path / "run", trainer__epochs=1)
+    train(run)
+    state = run.folder / "state.ckpt"
+    state.write_bytes(state.read_bytes()[:500])
+    with pytest.raises(ValueError, match=r"state\.ckpt is damaged"):
+        train(run)
+    (run.folder / "scaling.json").write_text("{")
+    with pytest.raises(ValueError, match=r"scaling\.json is damaged"):
+        Run(run.folder).scaling()
+    (run.folder / "config.json").write_text("{")
+    with pytest.raises(ValueError, match=r"config\.json is damaged"):
+        Run(run.folder).config()
+
+
+@needs_fork
+def test_ctrl_c_says_how_to_go_on(data: Path, tmp_path: Path) -> None:
+    options = config(data, tmp_path / "run", trainer__epochs=500)
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-m", "cscnn.cli", *command(options, tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    deadline = time.monotonic() + 120
+    while not (options.folder / "state.ckpt").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"cscnn train --resume {options.folder} goes on" in out
+
+
+def test_too_few_windows_for_the_devices(data: Path, tmp_path: Path) -> None:
+    windows = WindowData(config(data, tmp_path).data)
+
+    class Trainer:
+        global_rank, world_size = 0, 64
+
+    windows.trainer = Trainer()
+    with pytest.raises(ValueError, match="64 devices need at least as many windows, got 16"):
+        windows.train_dataloader()
+
+
 def test_a_run_can_be_made_longer(data: Path, tmp_path: Path) -> None:
     short = config(data, tmp_path / "a", trainer__epochs=1, optimizer__schedule="constant")
     train(short)
@@ -182,8 +255,7 @@ def test_strangers_checkpoints_are_not_executed(data: Path, tmp_path: Path) -> N
             return (os.mkdir, (str(tmp_path / "executed"),))
 
     torch.save({"state_dict": {}, "evil": Evil()}, run.folder / "state.ckpt")
-    run.trainer.epochs = 2
-    with pytest.raises(Exception, match=r"Unsupported|Weights only|weights_only"):
+    with pytest.raises(Exception, match=r"is damaged or not a state"):
         train(run)
     assert not (tmp_path / "executed").exists()
 
@@ -306,6 +378,10 @@ def test_presets_are_valid(name: str, tmp_path: Path) -> None:
          "data.batch=8 is not divisible by 3 devices"),
         (["--out", "X", "--data.train", "D", "--model.width", "2", "--optimizer.ema", "1.5"],
          "ema must be in [0, 1), got 1.5"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2", "--trainer.steps", "-1"],
+         "trainer.steps"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2", "--trainer.strategy", "fsdp"],
+         "fsdp is not supported"),
         (["--resume", "X", "--seed", "3"], "it goes without ['--seed']"),
     ],
 )  # fmt: skip
@@ -336,7 +412,7 @@ def test_dry_run(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     options = config(data, tmp_path / "run")
     assert main(command(options, tmp_path, "--dry-run")) == 0
     text = capsys.readouterr().out
-    for expected in ("steps per epoch     4", "steps in all        12", "batch per device    4",
+    for expected in ("batches per epoch   4", "steps in all        12", "batch per device    4",
                      "memory per device   about", '"frames_in": 6'):  # fmt: skip
         assert expected in text
     assert not options.folder.exists()

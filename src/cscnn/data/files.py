@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -74,13 +75,24 @@ def write(
             f"{path} needs {need / 1e9:.2f} GB, but {folder} has only {free / 1e9:.2f} GB free"
         )
     temporary = folder / f"{path.name}.{os.getpid()}.tmp"
+    errors: list[Exception] = []  # of whoever makes the trajectories
+
+    def watched() -> Iterator[Trajectory]:
+        try:
+            yield from trajectories
+        except Exception as error:
+            errors.append(error)
+            raise
+
     try:
         with h5py().File(temporary, "w") as file:
-            _write(file, header, trajectories, indices, dtype, compression)
+            _write(file, header, watched(), indices, dtype, compression)
         with temporary.open("rb+") as opened:
             os.fsync(opened.fileno())
         temporary.replace(path)
     except (OSError, RuntimeError) as error:  # h5py reports a full disk as either
+        if errors:
+            raise errors[0] from None
         raise OSError(f"cannot write {path} (is the disk full?): {error}") from error
     finally:
         temporary.unlink(missing_ok=True)
@@ -111,6 +123,8 @@ def _write(
             value = -1 if value is None else value
         file.attrs[name] = value
     file.attrs["fields"] = [f.name for f in header.fields]
+    if header.backgrounds:
+        file.attrs["backgrounds"] = [b.name for b in header.backgrounds]
     file.create_dataset("index", data=np.asarray(indices, np.int64))
     sums = file.create_dataset("checksum", (len(indices), 16), np.uint8)
     for background in header.backgrounds:
@@ -252,11 +266,15 @@ def _read_header(file: Any) -> Header:
     ]
     shape = stored[names[0]][1].shape
     values["frames"], values["grid"] = shape[1], shape[2:-1]
-    values["backgrounds"] = [
-        {"name": name, "grade": grade, "components": dataset[:].tolist()}
+    known = {
+        name: {"name": name, "grade": grade, "components": dataset[:].tolist()}
         for grade in grades
-        for name, dataset in sorted(file.get(f"backgrounds/grade{grade}", {}).items())
-    ]
+        for name, dataset in file.get(f"backgrounds/grade{grade}", {}).items()
+    }
+    order = [str(name) for name in file.attrs.get("backgrounds", ())]
+    if set(order) != set(known):
+        raise ValueError(f"attribute backgrounds lists {order}, the file holds {sorted(known)}")
+    values["backgrounds"] = [known[name] for name in order]
     return Header.from_dict(values)
 
 
@@ -284,6 +302,7 @@ def merge(
     """
     if not paths:
         raise ValueError("there are no files to merge")
+    _check_shards(paths)
     with FieldFile(paths[0]) as first:
         header, dtype = first.header, first.dtype
         compression = compression or first.compression
@@ -328,6 +347,18 @@ def merge(
         out, header, trajectories(), wanted, dtype=dtype, compression=compression, scratch=scratch
     )
     return len(wanted)
+
+
+def _check_shards(paths: Sequence[Path]) -> None:
+    """Raise if the names tell that some shards are missing."""
+    found = [re.search(r"shard-(\d+)-of-(\d+)", path.name) for path in paths]
+    numbers = {int(match.group(1)) for match in found if match}
+    for match in found:
+        total = int(match.group(2)) if match else 0
+        if missing := sorted(set(range(total)) - numbers):
+            raise ValueError(
+                f"{len(missing)} of {total} shards are missing, the first is number {missing[0]}"
+            )
 
 
 def problems(path: Path, progress: Any = iter) -> Iterator[str]:

@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 
 from cscnn.algebra.blades import check_int
-from cscnn.data.files import COMPRESSIONS, FieldFile, merge, write
+from cscnn.data.files import COMPRESSIONS, FieldFile, merge, problems, write
 from cscnn.data.header import Header
 from cscnn.data.simulators import Simulator, stream
 
@@ -199,11 +199,10 @@ def _finished(plan: Plan, header: Header) -> dict[Path, list[int]]:
     parts: dict[Path, list[int]] = {}
     seen: set[int] = set()
     for path in sorted(plan.parts.glob("*.h5")):
-        try:
-            file = FieldFile(path)
-        except (OSError, ValueError):  # damaged by something else: make it again
+        if any(problems(path)):  # damaged by something else: make it again
             path.unlink(missing_ok=True)
             continue
+        file = FieldFile(path)
         with file:
             _check_same(plan, file, header)
             if seen.isdisjoint(file.indices) and set(file.indices) <= set(plan.indices):

@@ -81,7 +81,8 @@ class Scaling:
             if field.grade == 0:
                 means[field.name] = mean
                 square -= mean**2
-            if not 0 < square < math.inf:
+            noise = 1e-12 * second[field.name] / numbers[field.name]  # of subtracting the mean
+            if not noise < square < math.inf:
                 raise ValueError(
                     f"{source.path}: field {field.name} has variance {square}: nothing to scale by"
                 )
@@ -127,7 +128,10 @@ class Scaling:
     @classmethod
     def load(cls, path: str | Path) -> Scaling:
         """Read what `save` wrote."""
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        try:
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
         if not isinstance(data, dict) or set(data) != {"scale", "shift"}:
             raise ValueError(f"{path} is not a scaling: expected the entries scale and shift")
         return cls(data["scale"], data["shift"])

@@ -40,7 +40,7 @@ class FieldSource(ABC):
         file = self._open()
         try:
             self._describe(file)
-        except (KeyError, ValueError, TypeError, OSError) as error:
+        except (KeyError, ValueError, TypeError, AttributeError, OSError) as error:
             self.close()
             raise ValueError(f"{self.path}: {plain(error)}") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -94,7 +95,7 @@ class Windows(Dataset[Window]):
         self.source = source
         self.coarsen = check_int("coarsen", coarsen, low=1)
         self.task = coarse_task(source.header, coarsen) if task is None else task
-        _check_task(self.task, source.header, coarsen)
+        check_task(self.task, source.header, coarsen)
         self.mode, self.seed = mode, seed
         self.scaling, self.transform, self.dtype = scaling, transform, dtype
         self.steps = coarsen if source.header.time_axis is not None else 1
@@ -175,8 +176,9 @@ def coarse_task(header: Header, coarsen: int = 1, **changes: Any) -> Task:
     return header.task(**{"spacing": spacing, "frame_spacing": frame, **changes})
 
 
-def _check_task(task: Task, header: Header, coarsen: int) -> None:
+def check_task(task: Task, header: Header, coarsen: int = 1) -> None:
     """Raise unless the task is about these data."""
+    own = coarse_task(header, coarsen)
     for name, mine, theirs in (
         ("metric", task.metric, header.metric),
         ("time_axis", task.time_axis, header.time_axis),
@@ -185,9 +187,15 @@ def _check_task(task: Task, header: Header, coarsen: int) -> None:
             [(f.name, f.grade) for f in task.fields],
             [(f.name, f.grade) for f in header.fields],
         ),
+        ("padding", task.padding_mode, own.padding_mode),
+        ("backgrounds", _known(task), _known(own)),
     ):
         if mine != theirs:
             raise ValueError(f"task {task.name} has {name} {mine}, the data have {theirs}")
+    if not math.isclose(task.frame_spacing, own.frame_spacing, rel_tol=1e-3):
+        raise ValueError(
+            f"task {task.name} has frames {task.frame_spacing} apart, the data {own.frame_spacing}"
+        )
     if any(n % coarsen for n in header.grid):
         raise ValueError(f"coarsen={coarsen} does not divide the grid {header.grid}")
     ratios = [a / (b * coarsen) for a, b in zip(task.grid_spacing, header.spacing, strict=True)]
@@ -196,6 +204,15 @@ def _check_task(task: Task, header: Header, coarsen: int) -> None:
             f"task {task.name} has spacing {task.grid_spacing}, the data have {header.spacing}: "
             "their ratios differ"
         )
+
+
+def _known(task: Task) -> list[tuple[str, int, tuple[float, ...]]]:
+    """The backgrounds of the data; the displacement belongs to the forecast."""
+    return [
+        (b.name, b.grade, tuple(map(float, b.components)))
+        for b in task.backgrounds
+        if b.name != "displacement"
+    ]
 
 
 class RandomSymmetry:

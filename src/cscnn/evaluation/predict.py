@@ -12,7 +12,7 @@ from cscnn.algebra.blades import check_int
 from cscnn.data import open_fields
 from cscnn.data.files import write
 from cscnn.data.source import FieldSource, Trajectory
-from cscnn.data.windows import average_cells, coarse_task
+from cscnn.data.windows import average_cells, check_task, coarse_task
 from cscnn.evaluation.rollout import forecast
 from cscnn.models import FieldModel
 from cscnn.progress import Bar
@@ -47,12 +47,10 @@ def predict(
     with open_fields(file) as source:
         header = source.header
         task = coarse_task(header, coarsen)
-        given, wanted = ([(f.name, f.grade) for f in t.fields] for t in (task, model.task))
-        if task.metric != model.task.metric or given != wanted:
-            raise ValueError(
-                f"{file} has metric {task.metric} and fields {given}, the model of {run.path} "
-                f"{model.task.metric} and {wanted}"
-            )
+        try:
+            check_task(model.task, header, coarsen)
+        except ValueError as error:
+            raise ValueError(f"{file} is not for the model of {run.path}: {error}") from error
         forecasts = header.replace(
             frames=steps,
             grid=tuple(n // coarsen for n in header.grid),

@@ -45,6 +45,10 @@ class RunFolder(Checkpoint):  # so that it is told after the metrics are known
         self.best = math.inf
         self.waited = 0  #: epochs since the best
 
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        if self.patience is not None and self.waited >= self.patience:  # it had ended
+            trainer.should_stop = True
+
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         self._start = time.monotonic()
 

@@ -136,6 +136,10 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print(f"\ninterrupted: cscnn train --resume {config.out} goes on after the last epoch")
         return 130
+    from lightning.pytorch.utilities import rank_zero_only
+
+    if getattr(rank_zero_only, "rank", 0) != 0:
+        return 0
     rows = finished.metrics()
     best = min(rows, key=lambda row: row.get("valid_loss", row["train_loss"]))
     name = "valid_loss" if "valid_loss" in best else "train_loss"

@@ -98,7 +98,7 @@ class TrainerConfig:
         accelerator: cpu, gpu, mps or auto.
         devices: per node.
         nodes: machines.
-        strategy: auto, ddp, fsdp or another of Lightning's.
+        strategy: auto, ddp or another of Lightning's that keeps whole models on each device.
         tensorboard: write event files for TensorBoard as well.
         progress: show a progress bar.
     """
@@ -146,6 +146,23 @@ class TrainConfig:
         for name in ("frames_in", "frames_out", "coarsen", "batch"):
             check_int(f"data.{name}", getattr(self.data, name), low=1)
         check_int("data.workers", self.data.workers, low=0)
+        check_int("optimizer.warmup", self.optimizer.warmup, low=0)
+        check_int("seed", self.seed, low=0)
+        limits = {
+            "data.per_trajectory": self.data.per_trajectory,
+            "data.trajectories": self.data.trajectories,
+            "data.valid_windows": self.data.valid_windows,
+            "trainer.steps": self.trainer.steps,
+            "trainer.patience": self.trainer.patience,
+        }
+        for name, value in limits.items():
+            if value is not None:
+                check_int(name, value, low=1)
+        if self.trainer.strategy.startswith("fsdp"):
+            raise ValueError(
+                "trainer.strategy=fsdp is not supported: the weights that are saved would be "
+                "those of one device; use ddp"
+            )
         for name in ("epochs", "accumulate", "devices", "nodes"):
             check_int(f"trainer.{name}", getattr(self.trainer, name), low=1)
         world = self.trainer.devices * self.trainer.nodes

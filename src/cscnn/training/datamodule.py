@@ -151,6 +151,11 @@ class WindowData(lightning.LightningDataModule):
         rank, world = 0, 1
         if self.trainer is not None:
             rank, world = self.trainer.global_rank, self.trainer.world_size
+        if len(windows) < world:
+            raise ValueError(
+                f"{world} devices need at least as many windows, got {len(windows)}: use fewer "
+                "devices or more data"
+            )
         workers = self.config.workers
         return DataLoader(
             windows,

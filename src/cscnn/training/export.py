@@ -53,7 +53,8 @@ def plain_model(run: Run) -> Deployed:
     """The model of a run as plain convolutions, in physical units."""
     model = run.model()
     plain = getattr(model, "export", lambda: model)()
-    return Deployed(plain, model.task, run.scaling()).eval()
+    dtype = next(model.parameters()).dtype
+    return Deployed(plain, model.task, run.scaling()).to(dtype).eval()
 
 
 def export(run: Run, path: Path, kind: str = "torch", batch: int = 1) -> float:
@@ -71,7 +72,9 @@ def export(run: Run, path: Path, kind: str = "torch", batch: int = 1) -> float:
     if kind not in SUFFIXES:
         raise ValueError(f"kind must be one of {', '.join(SUFFIXES)}, got {kind!r}")
     module = plain_model(run)
-    x = _example(run, batch)
+    x = _example(run, batch).to(next(module.parameters()).dtype)
+    blades = list(run.model().task.blades)
+    x[..., blades] = (x * module.scale_in + module.shift_in)[..., blades].to(x.dtype)
     temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:
         with torch.no_grad():
@@ -87,7 +90,7 @@ def export(run: Run, path: Path, kind: str = "torch", batch: int = 1) -> float:
 
 
 def _example(run: Run, batch: int) -> Tensor:
-    """Inputs of the size that the model was trained on."""
+    """Noise of the size that the model was trained on, in its units."""
     config = run.config()["data"]
     header = run.source("train").header
     task = run.model().task

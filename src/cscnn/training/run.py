@@ -42,7 +42,11 @@ class Run:
 
     def config(self) -> dict[str, Any]:
         """The resolved configuration."""
-        config = json.loads(self.file("config.json").read_text(encoding="utf-8"))
+        path = self.file("config.json")
+        try:
+            config = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
         if not isinstance(config, dict) or "data" not in config:
             raise ValueError(f"{self.path / 'config.json'} is no configuration of a run")
         return config

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import lightning
 import torch
 from lightning.pytorch.callbacks import RichProgressBar
+from lightning.pytorch.utilities import rank_zero_only
 
 from cscnn import models
 from cscnn.data import Scaling
@@ -48,41 +50,39 @@ def train(config: TrainConfig) -> Run:
 
 
 def _train(config: TrainConfig) -> Run:
-    folder = config.folder
     state = prepare(config)
     lightning.seed_everything(config.seed, workers=True, verbose=False)
     data = load_data(config)
-    scaling_file = folder / "scaling.json"
-    model = build_model(config, data.task)
     module = Forecast(
-        model,
+        build_model(config, data.task),
         config.optimizer,
-        total_steps=data.steps_per_epoch() * config.trainer.epochs // config.trainer.accumulate,
+        total_steps=optimizer_steps(config, data),
         compile=config.trainer.compile,
     )
     trainer = make_trainer(config)
+    scaling_file = config.folder / "scaling.json"
     if trainer.is_global_zero and not scaling_file.exists():
         data.scaling.save(scaling_file)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*does not have many workers.*")
-        warnings.filterwarnings(
-            "ignore", ".*number of training batches.*smaller than the logging.*"
-        )
-        warnings.filterwarnings("ignore", ".*You called `self.log.*")
-    trainer.fit(module, datamodule=data, ckpt_path=state, weights_only=True)
-    if trainer.interrupted:
-        raise KeyboardInterrupt
-    return Run(folder)
+    try:
+        trainer.fit(module, datamodule=data, ckpt_path=state, weights_only=True)
+    except SystemExit:  # what Lightning makes of Ctrl-C
+        if trainer.interrupted:
+            raise KeyboardInterrupt from None
+        raise
+    return Run(config.folder)
+
+
+def optimizer_steps(config: TrainConfig, data: WindowData) -> int:
+    """Steps of the whole run; the last of an epoch may have fewer batches than the others."""
+    return math.ceil(data.steps_per_epoch() / config.trainer.accumulate) * config.trainer.epochs
 
 
 def prepare(config: TrainConfig) -> Path | None:
     """Make the folder of a run, or check that it is of the same one; return its state, if any."""
     folder = config.folder
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "config.json"
-    if path.exists():
-        old = _fixed(json.loads(path.read_text(encoding="utf-8")))
-        new = _fixed(config.to_dict())
+    if (folder / "config.json").exists():
+        old, new = _fixed(Run(folder).config()), _fixed(config.to_dict())
         if old != new:
             key, before, now = next(
                 (k, old.get(k), new.get(k)) for k in {**old, **new} if old.get(k) != new.get(k)
@@ -90,9 +90,29 @@ def prepare(config: TrainConfig) -> Path | None:
             raise ValueError(
                 f"{folder} holds a run with {key}={before}, not {now}: choose another --out"
             )
-    write_text(path, json.dumps(config.to_dict(), indent=2) + "\n")
     state = folder / "state.ckpt"
+    if state.exists():
+        done = _epochs_done(state)
+        if config.trainer.epochs < done:
+            raise ValueError(
+                f"{folder} has trained for {done} epochs already, got trainer.epochs="
+                f"{config.trainer.epochs}"
+            )
+    if getattr(rank_zero_only, "rank", 0) == 0:
+        write_text(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
     return state if state.exists() else None
+
+
+def _epochs_done(state: Path) -> int:
+    """Read a state, executing nothing in it, or say that it is damaged."""
+    try:
+        content = torch.load(state, map_location="cpu", weights_only=True)
+        return int(content["epoch"]) + 1
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300]
+        raise ValueError(
+            f"{state} is damaged or not a state of a run; remove it to start anew: {reason}"
+        ) from error
 
 
 def _fixed(config: dict[str, Any]) -> dict[str, Any]:
@@ -104,6 +124,8 @@ def _fixed(config: dict[str, Any]) -> dict[str, Any]:
         else:
             flat[name] = value
     free = {"out", "data.workers", "data.test", *(f"trainer.{name}" for name in FREE)}
+    if flat.get("optimizer.schedule") == "cosine":  # it depends on the length of the run
+        free.remove("trainer.epochs")
     return {name: value for name, value in flat.items() if name not in free}
 
 
@@ -179,7 +201,7 @@ def plan(config: TrainConfig) -> dict[str, Any]:
         "windows": len(data.train_windows()),
         "devices": f"{config.trainer.nodes} × {config.trainer.devices}",
         "batch per device": per_device,
-        "steps per epoch": data.steps_per_epoch(),
-        "steps in all": data.steps_per_epoch() * config.trainer.epochs,
+        "batches per epoch": data.steps_per_epoch(),
+        "steps in all": optimizer_steps(config, data),
         "memory per device": 4 * weights + per_device * peak_memory(step),
     }
