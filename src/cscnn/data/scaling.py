@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from cscnn.atomic import write_text
 from cscnn.models.tasks import Task
 
 
@@ -120,10 +120,7 @@ class Scaling:
 
     def save(self, path: str | Path) -> None:
         """Write as JSON, whole or not at all."""
-        path = Path(path)
-        temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-        temporary.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
-        temporary.replace(path)
+        write_text(Path(path), json.dumps(self.to_dict(), indent=2) + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> Scaling:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -16,16 +15,10 @@ from lightning.pytorch.callbacks import Callback, Checkpoint
 from torch import Tensor
 
 from cscnn import models
+from cscnn.atomic import write_text
 from cscnn.training.module import Forecast, NonFiniteLoss
 
 COLUMNS = ("epoch", "step", "train_loss", "valid_loss", "lr", "seconds")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
 
 
 class RunFolder(Checkpoint):  # so that it is told after the metrics are known

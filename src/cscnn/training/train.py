@@ -15,9 +15,10 @@ from lightning.pytorch.callbacks import RichProgressBar
 from lightning.pytorch.utilities import rank_zero_only
 
 from cscnn import models
+from cscnn.atomic import write_text
 from cscnn.data import Scaling
 from cscnn.models import FieldModel, Task
-from cscnn.training.callbacks import RunFolder, WeightAverage, write_text
+from cscnn.training.callbacks import RunFolder, WeightAverage
 from cscnn.training.config import TrainConfig
 from cscnn.training.datamodule import WindowData
 from cscnn.training.module import Forecast
