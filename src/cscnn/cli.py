@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import cscnn
+from cscnn.atomic import write_text
 from cscnn.data.commands import add_commands as add_data_commands
 from cscnn.evaluation.commands import add_commands as add_evaluation_commands
 from cscnn.viz.commands import add_commands as add_picture_commands
@@ -134,10 +135,10 @@ def _bench(args: argparse.Namespace) -> int:
         finally:  # after each benchmark, and also if it is interrupted
             if args.json is not None and rows:
                 data = {"machine": bench.machine(), "rows": [asdict(row) for row in rows]}
-                report.write(args.json, json.dumps(data, indent=2) + "\n")
+                write_text(args.json, json.dumps(data, indent=2) + "\n")
             if args.markdown is not None and rows:
                 page = report.markdown(chosen[: i + 1], rows, bench.machine())
-                report.write(args.markdown, page)
+                write_text(args.markdown, page)
     return int(args.strict and any("MISSED" in row.target for row in rows))
 
 

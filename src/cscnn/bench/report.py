@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from cscnn.bench.registry import Benchmark
 from cscnn.bench.runner import Row
@@ -65,10 +64,3 @@ def markdown(chosen: Sequence[Benchmark], rows: Sequence[Row], machine: dict[str
             if r.benchmark == entry.name
         ]
     return "\n".join(parts) + "\n"
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from cscnn.algebra import CliffordAlgebra
-from cscnn.bench.report import write
+from cscnn.atomic import write_text
 from cscnn.conv import backend, spectral
 from cscnn.conv.backend import Rates, Work, direct_operations, spectral_work
 from cscnn.conv.direct import conv_nd
@@ -94,7 +94,7 @@ def save(device: str, rates: Rates) -> None:
     kind = torch.device(device).type
     known = {**(known if isinstance(known, dict) else {}), kind: backend.dump_rates(rates)}
     path.parent.mkdir(parents=True, exist_ok=True)
-    write(path, json.dumps(known, indent=2) + "\n")
+    write_text(path, json.dumps(known, indent=2) + "\n")
     backend.forget()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from html import escape
@@ -10,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import cscnn
+from cscnn.atomic import write_text
 from cscnn.viz.backend import matplotlib
 from cscnn.viz.report import curves, sections, viewer
 from cscnn.viz.report.contents import Contents, load_runs
@@ -42,13 +42,7 @@ def write_report(folders: Sequence[str | Path], out: str | Path = "report.html")
     out = Path(out)
     if not out.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {out.parent} to write {out.name} into")
-    text = render(load_runs(folders))
-    temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(out)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_text(out, render(load_runs(folders)))
     return out
 
 
