@@ -26,7 +26,7 @@ from cscnn.conv.spectral import convolve
 from cscnn.conv.tiles import make_geometry
 from cscnn.conv.tiling import Borders, borders_for
 from cscnn.kernels import SteerableKernel, find_orbits
-from cscnn.kernels.build import build_kernel
+from cscnn.kernels.build import build_kernel, grid_defaults
 from cscnn.kernels.orbits import Invariants, Orbits, time_axis
 from cscnn.nn.functional import check_field
 from cscnn.nn.linear import check_bias
@@ -140,9 +140,9 @@ class CliffordSteerableConv(nn.Module):
         self.kernel = build_kernel(
             kernel,
             (algebra, self.c_in, self.c_out),
-            self.kernel_size,
             self._points,
             dict(kernel_options or {}),
+            grid_defaults(kernel, self.kernel_size),
         )
         if getattr(self.kernel, "causal", False):
             axis = time_axis(algebra)

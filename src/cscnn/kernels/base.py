@@ -43,6 +43,23 @@ class SteerableKernel(nn.Module):
         """Radial functions on M orbits: (c_out, c_in, basis elements, M)."""
         raise NotImplementedError
 
+    def factors(self, orbits: Invariants) -> tuple[Tensor, Tensor] | None:
+        """`coefficients` as weights (c_out, c_in, basis elements, F) times features (F, M).
+
+        None for kernels whose radial functions are not linear in a few features. Sums over many
+        edges are cheaper through the features, which do not know channels.
+        """
+        return None
+
+    def profiles(self, orbits: Invariants) -> tuple[Tensor, Tensor | None, tuple[int, ...]]:
+        """`coefficients` by profiles that several basis kernels share.
+
+        Returns:
+            values (c_out, c_in, profiles, M), constant factors (c_out, c_in, basis elements) or
+            None for ones, and the profile of each basis element.
+        """
+        return self.coefficients(orbits), None, tuple(range(len(self.basis)))
+
     def reset_parameters(self) -> None:
         """Draw the weights anew."""
         raise NotImplementedError

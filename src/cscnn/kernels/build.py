@@ -1,4 +1,4 @@
-"""The kernel of a convolution on a grid, by name."""
+"""The kernel of a convolution, by name."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ KERNELS: dict[str, type[SteerableKernel]] = {
 def build_kernel(
     kernel: str | SteerableKernel,
     signature: tuple[CliffordAlgebra, int, int],
-    kernel_size: tuple[int, ...],
     points: Tensor,
     options: dict[str, Any],
+    defaults: dict[str, Any],
 ) -> SteerableKernel:
-    """A kernel by name with the defaults for its grid; or the given one, if it fits.
+    """A kernel by name; or the given one, if it fits.
 
     Args:
         kernel: a name in `KERNELS`, or a kernel.
         signature: algebra, input channels, output channels.
-        kernel_size: points of the grid along each axis.
-        points: the grid, (N, dim).
+        points: where it will be sampled, (N, dim).
         options: keyword arguments that go with a name.
+        defaults: those that were not given.
     """
     if isinstance(kernel, SteerableKernel):
         if options:
@@ -54,9 +54,14 @@ def build_kernel(
         raise TypeError(
             f"kernel_options of the {kernel} kernel are {', '.join(valid)}; got {unknown}{hint}"
         )
+    return kind(*signature, **{"points": points, **defaults, **options})
+
+
+def grid_defaults(kernel: Any, kernel_size: tuple[int, ...]) -> dict[str, Any]:
+    """Options that depend on the number of points of a grid along each axis."""
     if kernel == "implicit":  # the published scale
         size = math.prod(kernel_size) ** (1 / len(kernel_size))
-        defaults = {"scale": 20 / size ** (len(kernel_size) - 1)}
-    else:
-        defaults = {"ring_spacing": 1 / max(*(size // 2 for size in kernel_size), 1)}
-    return kind(*signature, **{"points": points, **defaults, **options})
+        return {"scale": 20 / size ** (len(kernel_size) - 1)}
+    if kernel == "complete":
+        return {"ring_spacing": 1 / max(*(size // 2 for size in kernel_size), 1)}
+    return {}

@@ -115,6 +115,14 @@ class CompleteKernel(SteerableKernel):
     def _past(orbits: Invariants) -> Tensor:
         return (orbits.side < 0) | (orbits.origin > 0)
 
+    def factors(self, orbits: Invariants) -> tuple[Tensor, Tensor] | None:
+        if isinstance(self.radial, FreeValues):
+            return None
+        features = self.radial.features(orbits)
+        if self.causal:
+            features = features * self._past(orbits).to(features.dtype)
+        return self.radial.weight * self.element_scale[:, None], features
+
     def coefficients(self, orbits: Invariants) -> Tensor:
         values = self.radial(orbits) * self.element_scale[:, None]
         if self.causal:

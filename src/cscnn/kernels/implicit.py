@@ -110,6 +110,13 @@ class ImplicitKernel(SteerableKernel):
             self.unit_variance_(self._unit_points)
 
     def coefficients(self, orbits: Invariants) -> Tensor:
+        pair, factors, _ = self.profiles(orbits)
+        sizes = [self.algebra.n_grades, len(self.basis) - self.algebra.n_grades]
+        parts = zip(factors.unsqueeze(-1).split(sizes, 2), pair.split(1, 2), strict=True)
+        return torch.cat([factor * part for factor, part in parts], 2)
+
+    def profiles(self, orbits: Invariants) -> tuple[Tensor, Tensor, tuple[int, ...]]:
+        """The two functions of k(v) = f0 + f1 v, and the head: f0 projects, f1 wedges."""
         eta = orbits.eta
         shell = scalar_shell(eta, self.position_width)
         pair = run_collapsed(self.network, shell, eta)
@@ -118,10 +125,9 @@ class ImplicitKernel(SteerableKernel):
             pair = pair * scalar_shell(eta, (self.mask_width[..., :2] + 0.4).unsqueeze(-1))
         # A product with zeros and ones selects faster than indices do, and so does its gradient.
         path = constant(self._of_path, pair.dtype, pair.device)
-        factors = ((self.head * (self.scale * self.gain)) @ path).unsqueeze(-1)
-        sizes = [self.algebra.n_grades, len(self.basis) - self.algebra.n_grades]
-        parts = zip(factors.split(sizes, 2), pair.split(1, 2), strict=True)
-        return torch.cat([factor * part for factor, part in parts], 2)
+        factors = (self.head * (self.scale * self.gain)) @ path
+        n = self.algebra.n_grades
+        return pair, factors, (0,) * n + (1,) * (len(self.basis) - n)
 
     def expand(
         self, points: Tensor, orbits: Orbits | None = None, extra: Tensor | None = None

@@ -103,16 +103,16 @@ class GaussianRings(nn.Module):
         below, above = (math.ceil(math.sqrt(n) / spacing - 1e-9) for n in (q, p))
         self.multiples = (-below, above + 1)
         self.mixed = p > 0 and q > 0
-        self.features = (below + above + 1) * (2 if sides else 1) + self.mixed
-        self.weight = nn.Parameter(torch.empty(*shape, self.features))
+        self.n_features = (below + above + 1) * (2 if sides else 1) + self.mixed
+        self.weight = nn.Parameter(torch.empty(*shape, self.n_features))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Standard normal."""
         nn.init.normal_(self.weight)
 
-    def rings(self, orbits: Invariants) -> Tensor:
-        """(features, M)"""
+    def features(self, orbits: Invariants) -> Tensor:
+        """The rings, (n_features, M)."""
         u = orbits.eta.sign() * (orbits.eta.abs() + 1e-12).sqrt()
         centres = torch.arange(*self.multiples, dtype=u.dtype, device=u.device)[:, None]
         values = torch.exp(-((u / self.spacing - centres) ** 2) / (2 * 0.6**2))
@@ -124,10 +124,10 @@ class GaussianRings(nn.Module):
         return torch.cat(parts)
 
     def forward(self, orbits: Invariants) -> Tensor:
-        return self.weight @ self.rings(orbits)
+        return self.weight @ self.features(orbits)
 
     def extra_repr(self) -> str:
-        return f"features={self.features}, spacing={self.spacing:g}"
+        return f"features={self.n_features}, spacing={self.spacing:g}"
 
     def scale_(self, factors: Tensor) -> None:
         """Multiply the values of basis kernel j by factors[j]."""
@@ -164,10 +164,14 @@ class RadialNetwork(nn.Module):
         nn.init.zeros_(self.hidden.bias)
         nn.init.normal_(self.weight)
 
-    def forward(self, orbits: Invariants) -> Tensor:
+    def features(self, orbits: Invariants) -> Tensor:
+        """What the last layer sees, (hidden_dim, M)."""
         gelu = nn.functional.gelu
-        features = gelu(self.embedding(orbits)[0, 0].T)
-        return self.weight @ gelu(self.hidden(features)).T
+        features: Tensor = gelu(self.hidden(gelu(self.embedding(orbits)[0, 0].T)))
+        return features.T
+
+    def forward(self, orbits: Invariants) -> Tensor:
+        return self.weight @ self.features(orbits)
 
     def scale_(self, factors: Tensor) -> None:
         """Multiply the values of basis kernel j by factors[j]."""

@@ -1,0 +1,263 @@
+"""`CliffordSteerablePointConv`: equivariant convolution on point clouds and curved spaces."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from cscnn.algebra import CliffordAlgebra
+from cscnn.algebra.blades import check_int
+from cscnn.algebra.clifford import check_algebra
+from cscnn.conv.precision import full_precision
+from cscnn.geometry.edges import Edges, Group
+from cscnn.kernels import Invariants, SteerableKernel, invariants
+from cscnn.kernels.build import build_kernel
+from cscnn.kernels.messages import message_table
+from cscnn.nn.functional import check_field
+from cscnn.nn.linear import add_scalar_bias, check_bias
+
+AGGREGATIONS = ("sum", "mean", "weighted mean", "integral")
+#: Numbers that all messages of a group of receivers may fill, more or less.
+ROOM = 1 << 22
+
+
+class CliffordSteerablePointConv(nn.Module):
+    """Convolution along edges with a steerable kernel: exactly equivariant, on any space.
+
+    ``y_n = sum_m w_nm K(v_nm / radius) ρ(g_nm) f_m`` over the edges m -> n, plus a bias on scalars.
+    On flat clouds it commutes with all isometries E(p, q) that keep the set of edges; on curved
+    spaces with isometries, and with arbitrary changes of the frames (gauge transformations).
+
+    The kernels are those of `CliffordSteerableConv`. Their matrices are never built: an edge
+    carries what the basis kernels make of the sender's feature, and channels are mixed after the
+    sum over edges where the kernel allows it (``"complete"``).
+
+    Args:
+        algebra: the Clifford algebra.
+        c_in, c_out: channels.
+        radius: the length that the kernel sees as 1.
+        kernel: ``"implicit"``, ``"complete"``, or a `SteerableKernel` of your own.
+        kernel_options: keyword arguments of `ImplicitKernel` or `CompleteKernel`, e.g. ``group``.
+        aggregation: ``"sum"``; ``"mean"``, by the number of edges of the receiver; ``"weighted
+            mean"``, by the sum of their weights; ``"integral"``, by radius^d: with weights that are
+            shares of the volume it converges to an integral as the points get denser.
+        window: let the kernel fade out smoothly towards |η(v, v)| = radius².
+        neighbours: typical number of edges per receiver, for the initial scale of the weights.
+        bias: add a learnt constant to the scalars.
+
+    Shape:
+        (senders, c_in, blades) and edges -> (receivers, c_out, blades)
+
+    Example:
+        >>> import torch
+        >>> from cscnn.geometry import radius_edges
+        >>> alg = CliffordAlgebra((1, 1, 1))
+        >>> edges = radius_edges(torch.rand(50, 3), radius=0.3)
+        >>> conv = CliffordSteerablePointConv(alg, c_in=2, c_out=4, radius=0.3)
+        >>> conv(torch.randn(50, 2, 8), edges).shape
+        torch.Size([50, 4, 8])
+    """
+
+    def __init__(
+        self,
+        algebra: CliffordAlgebra,
+        c_in: int,
+        c_out: int,
+        radius: float = 1.0,
+        *,
+        kernel: str | SteerableKernel = "complete",
+        kernel_options: Mapping[str, Any] | None = None,
+        aggregation: str = "sum",
+        window: bool = False,
+        neighbours: int = 32,
+        bias: bool = True,
+    ):
+        super().__init__()
+        self.algebra = check_algebra(algebra)
+        self.c_in = check_int("c_in", c_in, low=1)
+        self.c_out = check_int("c_out", c_out, low=1)
+        check_int("neighbours", neighbours, low=1)
+        if not 0 < radius < math.inf:
+            raise ValueError(f"radius must be positive, got {radius}")
+        if aggregation not in AGGREGATIONS:
+            raise ValueError(
+                f"aggregation must be one of {', '.join(AGGREGATIONS)}, got {aggregation!r}"
+            )
+        self.radius = float(radius)
+        self.aggregation, self.window = aggregation, window
+        points = _ball(algebra.dim, neighbours)
+        self.kernel = build_kernel(
+            kernel,
+            (algebra, self.c_in, self.c_out),
+            points,
+            dict(kernel_options or {}),
+            {"unit_variance": True} if kernel == "implicit" else {},
+        )
+        if getattr(self.kernel, "extra_channels", 0):
+            raise ValueError("kernels with extra channels are for grids, not for edges")
+        if isinstance(kernel, str):
+            self._scale(neighbours)
+        self.bias = nn.Parameter(torch.zeros(self.c_out)) if check_bias(bias, algebra) else None
+
+    def _scale(self, neighbours: int) -> None:
+        """Let the initial weights give unit noise from unit noise, however it is added up."""
+        factor = 1.0
+        if self.aggregation in ("mean", "weighted mean"):
+            factor = neighbours
+        elif self.aggregation == "integral":  # a neighbour stands for this part of the ball
+            dim = self.algebra.dim
+            factor = neighbours * math.gamma(dim / 2 + 1) / math.pi ** (dim / 2)
+        with torch.no_grad():
+            self.kernel.scale_output_(torch.full((self.algebra.n_grades,), float(factor)))
+
+    def reset_parameters(self) -> None:
+        """Draw the kernel's weights anew, at the scale of a sum, and set the bias to zero."""
+        self.kernel.reset_parameters()
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def forward(self, x: Tensor, edges: Edges) -> Tensor:
+        """Convolve.
+
+        Args:
+            x: (senders, c_in, blades), in the frames that the edges know.
+            edges: from `cscnn.geometry`.
+        """
+        check_field(x, self.algebra, self.c_in, next(self.kernel.parameters(), None))
+        if x.dim() != 3 or len(x) != edges.n_senders or edges.dim != self.algebra.dim:
+            raise ValueError(
+                f"expected features ({edges.n_senders}, {self.c_in}, {self.algebra.n_blades}) for "
+                f"{edges}, got {tuple(x.shape)} in {self.algebra}"
+            )
+        dtype = x.dtype
+        with full_precision(x.device.type):
+            if (like := next(self.kernel.parameters(), None)) is not None:
+                x = x.to(like.dtype)
+            y = self._convolve(x, edges.to(x))
+            if self.bias is not None:
+                y = add_scalar_bias(y, self.bias)
+        return y.to(dtype)
+
+    def _convolve(self, x: Tensor, edges: Edges) -> Tensor:
+        weight = self._weights(edges)
+        table = message_table(self.kernel.basis)
+        per_edge = table.size * (self.algebra.n_blades + self.c_in)
+        if self.kernel.factors(_no_points(x, self)) is None:
+            per_edge += 4 * self.c_in * self.c_out
+        groups = list(edges.groups(max(1, ROOM // per_edge)))
+        # More than one group means that memory matters: each is then computed again for gradients.
+        frugal = len(groups) > 1 and torch.is_grad_enabled()
+        done, parts = [], []
+        for group in groups:
+            if frugal:
+                part = checkpoint(
+                    self._group, x, edges, weight, group,
+                    use_reentrant=False, preserve_rng_state=False,
+                )  # fmt: skip
+            else:
+                part = self._group(x, edges, weight, group)
+            done.append(group.receivers)
+            parts.append(part)
+        shape = (edges.n_receivers, self.c_out, self.algebra.n_blades)
+        if not parts:
+            return x.new_zeros(shape) + 0 * x.sum()
+        if sum(len(index) for index in done) == edges.n_receivers:
+            return torch.cat(parts)[torch.argsort(torch.cat(done))]
+        return x.new_zeros(shape).index_copy(0, torch.cat(done), torch.cat(parts))
+
+    def _weights(self, edges: Edges) -> Tensor:
+        """(E,), with the normalisation of the sum in them."""
+        weight = edges.weight
+        if weight is None:
+            weight = edges.position.new_ones(len(edges))
+        if self.window:
+            eta = invariants(edges.position / self.radius, self.algebra).eta
+            weight = weight * (1 - eta.square()).clamp(min=0) ** 3
+        if self.aggregation == "mean":
+            return weight / edges.degree.to(weight)[edges.receiver]
+        if self.aggregation == "weighted mean":
+            total = weight.new_zeros(edges.n_receivers).index_add(0, edges.receiver, weight)
+            there = total[edges.receiver]
+            return torch.where(there == 0, torch.zeros_like(weight), weight / there)
+        if self.aggregation == "integral":
+            return weight / self.radius**self.algebra.dim
+        return weight
+
+    def _group(self, x: Tensor, edges: Edges, weight: Tensor, group: Group) -> Tensor:
+        """The sums of some receivers, (n, c_out, blades)."""
+        index = group.edges.flatten()
+        n, k = group.edges.shape
+        points = edges.position[index] / self.radius
+        orbits = invariants(points, self.algebra, self.kernel.group)
+        table = message_table(self.kernel.basis)
+        operators = table.operators(points)
+        if edges.transport is not None:
+            operators = operators @ self.algebra.action(edges.transport[index])
+        messages = torch.bmm(operators, x[edges.sender[index]].mT)  # (E, components, c_in)
+        weights = weight[index].view(n, k)
+        if group.present is not None:
+            weights = torch.where(group.present, weights, torch.zeros_like(weights))
+        factors = self.kernel.factors(orbits)
+        outputs = []
+        if factors is not None:
+            mixing, features = factors
+            features = features.T.unflatten(0, (n, k)) * weights.unsqueeze(-1)
+            for part in table.parts:
+                some = messages[:, part.start : part.stop].flatten(1).unflatten(0, (n, k))
+                moments = torch.bmm(some.mT, features)  # (n, blades elements c_in, features)
+                mix = mixing[:, :, list(part.elements)].permute(2, 1, 3, 0).flatten(0, 2)
+                outputs.append(
+                    (moments.reshape(n * part.blades, -1) @ mix).view(n, part.blades, -1)
+                )
+            return torch.cat(outputs, 1).mT
+        return self._by_profiles(orbits, messages.unflatten(0, (n, k)), weights)
+
+    def _by_profiles(self, orbits: Invariants, messages: Tensor, weights: Tensor) -> Tensor:
+        """The same sum where every pair of channels has radial functions of its own.
+
+        Args:
+            orbits: of the edges.
+            messages: (n, k, components, c_in)
+            weights: (n, k)
+        """
+        n, k = weights.shape
+        table = message_table(self.kernel.basis)
+        values, factors, profile_of = self.kernel.profiles(orbits)
+        values = (values * weights.flatten()).unflatten(-1, (n, k)).permute(2, 3, 1, 0, 4)
+        total = messages.new_zeros(n, self.c_out, self.algebra.n_blades)
+        for profile, radial in enumerate(values):  # radial: (n, c_in, c_out, k)
+            where = [i for i, j in enumerate(table.elements) if profile_of[j] == profile]
+            some = messages[:, :, where].permute(0, 3, 1, 2)  # n, c_in, k, components
+            moments = radial @ some  # n, c_in, c_out, components
+            if factors is None:
+                summed = moments.sum(1)
+            else:
+                scale = factors[:, :, [table.elements[i] for i in where]].transpose(0, 1)
+                summed = (moments * scale).sum(1)
+            blades = torch.tensor([table.blades[i] for i in where], device=summed.device)
+            total = total.index_add(-1, blades, summed)
+        return total
+
+    def extra_repr(self) -> str:
+        return f"{self.algebra}, {self.c_in}, {self.c_out}, radius={self.radius:g}" + (
+            f", aggregation={self.aggregation!r}" if self.aggregation != "sum" else ""
+        )
+
+
+def _ball(dim: int, count: int) -> Tensor:
+    """Points (count, dim) that fill the unit ball evenly, the centre first; float64."""
+    engine = torch.quasirandom.SobolEngine(dim, scramble=True, seed=0)
+    points = torch.zeros(1, dim, dtype=torch.float64)
+    while len(points) < count:
+        more = 2 * engine.draw(4 * count, dtype=torch.float64) - 1
+        points = torch.cat([points, more[more.square().sum(-1) <= 1]])
+    return points[:count]
+
+
+def _no_points(x: Tensor, conv: CliffordSteerablePointConv) -> Any:
+    return invariants(x.new_zeros(0, conv.algebra.dim), conv.algebra, conv.kernel.group)

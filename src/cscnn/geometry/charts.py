@@ -1,0 +1,324 @@
+"""Any metric, given as a function of coordinates: geodesics by integrating their equation.
+
+Christoffel symbols come from automatic differentiation, the ordinary differential equations are
+solved by torchdiffeq, and the logarithm is found by shooting: Newton's method on the end point of a
+geodesic, with its derivative taken from neighbouring geodesics. All in float64.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+from torch.func import jacfwd, vmap
+
+from cscnn.geometry.clouds import radius_edges
+from cscnn.geometry.edges import Edges
+from cscnn.geometry.frames import check_frames, components, orthonormal_frames
+
+#: Newton steps of the shooting method.
+SHOTS = 25
+#: Relative distance of the neighbouring geodesics from which derivatives are taken.
+APART = 1e-6
+
+Metric = Callable[[Tensor], Tensor]
+
+
+class Chart:
+    """A pseudo-Riemannian space in one chart.
+
+    Args:
+        metric: a function from coordinates (d,) to the symmetric matrix g_ij (d, d), made of torch
+            operations.
+        signs: signature of the metric, in the wanted order of the frame vectors.
+        periods: for each coordinate its period (an angle: 2π), or None.
+        domain: a function from coordinates (N, d) to booleans (N,); geodesics end where it is
+            False, and points that only such geodesics join have no edge.
+        tolerance: relative error of the integration.
+
+    Example:
+        >>> import torch
+        >>> plane = Chart(lambda x: torch.eye(2, dtype=x.dtype), (1, 1))
+        >>> plane.log(torch.zeros(1, 2), torch.ones(1, 2))[0]
+        tensor([[1., 1.]])
+    """
+
+    def __init__(
+        self,
+        metric: Metric,
+        signs: Sequence[int],
+        *,
+        periods: Sequence[float | None] | None = None,
+        domain: Callable[[Tensor], Tensor] | None = None,
+        tolerance: float = 1e-11,
+    ):
+        self.metric = tuple(signs)
+        if not self.metric or any(s not in (1, -1) for s in self.metric):
+            raise ValueError(f"signs must consist of ±1, got {signs}")
+        self.dim = len(self.metric)
+        self.periods = tuple(periods) if periods is not None else (None,) * self.dim
+        if len(self.periods) != self.dim:
+            raise ValueError(f"periods needs a value for each of {self.dim} axes, got {periods}")
+        if not 0 < tolerance < 1e-2:
+            raise ValueError(f"tolerance must be between 0 and 0.01, got {tolerance}")
+        self._metric, self._domain, self.tolerance = metric, domain, tolerance
+
+    # --- at points --------------------------------------------------------------------------------
+
+    def form(self, x: Tensor) -> Tensor:
+        """g_ij at points (N, d): (N, d, d)."""
+        g = vmap(self._metric)(self._check(x))
+        if g.shape != (len(x), self.dim, self.dim):
+            raise ValueError(
+                f"the metric must return a matrix of size {self.dim}, got {tuple(g.shape[1:])}"
+            )
+        return g
+
+    def inside(self, x: Tensor) -> Tensor:
+        """Whether points are finite and in the domain, (N,)."""
+        finite = x.isfinite().all(-1)
+        return finite if self._domain is None else finite & self._domain(x)
+
+    def volume(self, x: Tensor) -> Tensor:
+        """|det g|^(1/2): volume for unit volume of coordinates, (N,)."""
+        return torch.linalg.det(self.form(x)).abs().sqrt()
+
+    def frames(self, x: Tensor) -> Tensor:
+        """An orthonormal frame at each point, by Gram-Schmidt of the coordinate axes: (N, d, d)."""
+        axes = torch.eye(self.dim, dtype=x.dtype, device=x.device).expand(len(x), -1, -1)
+        return orthonormal_frames(axes, self.form(x), self.metric)
+
+    def christoffel(self, x: Tensor) -> Tensor:
+        """Γ^k_ij at points (N, d), as (N, k, i, j)."""
+        return vmap(self._christoffel)(self._check(x))
+
+    def _christoffel(self, x: Tensor) -> Tensor:
+        slope = jacfwd(self._metric)(x)  # [i, j, k] = ∂_k g_ij
+        lowered = slope + slope.transpose(1, 2) - slope.permute(2, 0, 1)
+        return 0.5 * torch.einsum("kl,lij->kij", torch.linalg.inv(self._metric(x)), lowered)
+
+    # --- along geodesics --------------------------------------------------------------------------
+
+    def exp(self, x: Tensor, u: Tensor) -> Tensor:
+        """Where the geodesic from x with velocity u is after unit time. Both (N, d).
+
+        Geodesics that leave the domain stop there.
+        """
+        return self._integrate(x, u)[0].to(x)
+
+    def transport(self, x: Tensor, u: Tensor, w: Tensor) -> Tensor:
+        """Parallel transport of vectors w (N, k, d) at x along that geodesic to its end."""
+        return self._integrate(x, u, w)[1].to(w)
+
+    def log(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Velocity u with exp(x, u) = y, and whether one was found. Both points (N, d).
+
+        Of several geodesics the one near the straight line in coordinates (the short way around
+        periods). Zero where there is none.
+        """
+        start, end = self._check(x).double(), self._check(y).double()
+        end = start + self._shortest(end - start)
+        u = end - start
+        size = 1 + end.abs().amax(-1) + u.abs().amax(-1)
+        error = torch.full_like(size, math.inf)
+        best, step, jump = u.clone(), torch.ones_like(size), torch.zeros_like(u)
+        open_ = self.inside(start) & self.inside(end)
+        reached = torch.zeros_like(open_)
+        for _ in range(SHOTS):
+            todo = (open_ & ~reached).nonzero().squeeze(-1)
+            if not len(todo):
+                break
+            there, jacobian = self._shoot_around(start[todo], u[todo], size[todo])
+            miss = there - end[todo]
+            now = torch.where(self.inside(there), miss.abs().amax(-1), math.inf)
+            better = now < error[todo]
+            good, bad = todo[better], todo[~better]
+            best[good], error[good] = u[good], now[better]
+            jump[good] = _solve(jacobian[better], miss[better])
+            step[good] = 1.0
+            reached[good] = error[good] <= 1e-7 * size[good]
+            step[bad] /= 2  # went too far: shorten the last jump
+            open_[bad[step[bad] < 1e-3]] = False
+            u[todo] = best[todo] - step[todo, None] * jump[todo]
+        # The last jump costs nothing and brings the digits that the test did not ask for.
+        best = torch.where(reached.unsqueeze(-1), best - jump, torch.zeros_like(best))
+        return best.to(x), reached
+
+    def _shoot_around(self, x: Tensor, u: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
+        """End points (N, d) and their derivatives by u (N, d, d)."""
+        eye = torch.eye(self.dim, dtype=torch.float64, device=x.device)
+        apart = APART * size
+        nearby = u.unsqueeze(1) + apart[:, None, None] * torch.cat([0 * eye[:1], eye])
+        ends = self._integrate(x.repeat_interleave(self.dim + 1, 0), nearby.flatten(0, 1))[0]
+        ends = ends.view_as(nearby)
+        return ends[:, 0], (ends[:, 1:] - ends[:, :1]).mT / apart[:, None, None]
+
+    def _integrate(self, x: Tensor, u: Tensor, w: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """End points of geodesics, and vectors w (N, k, d) transported there."""
+        try:
+            from torchdiffeq import odeint
+        except ImportError as error:
+            raise ImportError(
+                "geodesics of a chart need torchdiffeq: pip install 'cscnn[geometry]'"
+            ) from error
+        x = self._check(x).double()
+        carried = x.new_zeros(len(x), 0, self.dim) if w is None else w.double()
+        start = torch.cat([x.unsqueeze(1), u.double().unsqueeze(1), carried], 1)  # rows of vectors
+        if not len(x):
+            return x, carried
+
+        def rate(_: Tensor, z: Tensor) -> Tensor:
+            alive = self.inside(z[:, 0])
+            z = torch.where(alive[:, None, None], z, start)
+            speed = z[:, 1]
+            turn = torch.einsum("nkij,ni->nkj", vmap(self._christoffel)(z[:, 0]), speed)
+            change = torch.cat([speed.unsqueeze(1), -z[:, 1:] @ turn.mT], 1)
+            alive = alive & change.isfinite().all(-1).all(-1)
+            return torch.where(alive[:, None, None], change, torch.zeros_like(change))
+
+        times = torch.tensor([0.0, 1.0], dtype=torch.float64, device=x.device)
+        end = odeint(
+            rate,
+            start,
+            times,
+            rtol=self.tolerance,
+            atol=self.tolerance / 100,
+            method="dopri8",
+            # A step ends at the end: interpolation inside a step would lose digits.
+            options={"norm": _largest, "dtype": torch.float64, "step_t": times[1:]},
+        )[-1]
+        return end[:, 0], end[:, 2:]
+
+    # --- edges ------------------------------------------------------------------------------------
+
+    def edges(
+        self,
+        points: Tensor,
+        reach: float | Sequence[float],
+        *,
+        radius: float | None = None,
+        frames: Tensor | None = None,
+        receivers: Tensor | None = None,
+        receiver_frames: Tensor | None = None,
+        pairs: tuple[Tensor, Tensor] | None = None,
+        weights: Tensor | None = None,
+    ) -> Edges:
+        """Edges along geodesics between points that are near in coordinates.
+
+        Points that no geodesic (that was found) joins have no edge.
+
+        Args:
+            points: (N, d) coordinates of the senders.
+            reach: largest difference of each coordinate: where to look for neighbours.
+            radius: largest length |η(v, v)|^(1/2) of an edge.
+            frames: (N, d, d), orthonormal, frame vectors as columns; by default those of `frames`.
+            receivers, receiver_frames: by default the senders and their frames.
+            pairs: receivers and senders of the edges, instead of those within ``reach``.
+            weights: (N,) share of each sender in an integral.
+        """
+        self._check_inside("points", points)
+        frames = self.frames(points) if frames is None else frames
+        check_frames(frames, self.form(points), self.metric, len(points))
+        if receivers is None:
+            if receiver_frames is not None:
+                raise ValueError("receiver_frames goes with receivers")
+            receivers, receiver_frames = points, frames
+        else:
+            self._check_inside("receivers", receivers)
+            if receiver_frames is None:
+                receiver_frames = self.frames(receivers)
+            check_frames(receiver_frames, self.form(receivers), self.metric, len(receivers))
+        if pairs is None:
+            each = [reach] * self.dim if isinstance(reach, int | float) else list(reach)
+            near = radius_edges(
+                points.detach(), each, receivers=receivers.detach(), period=self.periods,
+                shape="box",
+            )  # fmt: skip
+            pairs = near.receiver, near.sender
+        n, m = pairs
+        u, joined = self.log(receivers[n], points[m])
+        n, m, u = n[joined], m[joined], u[joined]
+        here, there = receiver_frames[n], frames[m]
+        position = components(here, u, self.form(receivers[n]), self.metric)
+        if radius is not None:
+            signs = torch.tensor(self.metric, dtype=u.dtype, device=u.device)
+            near_ = (position.square() @ signs).abs() <= radius**2 * (1 + 1e-9)
+            n, m, u, position = n[near_], m[near_], u[near_], position[near_]
+            here, there = here[near_], there[near_]
+        moved = self.transport(receivers[n], u, here.mT)
+        away = components(there, moved, self.form(points[m]), self.metric)  # rows: images of axes
+        form = torch.diag(torch.tensor(self.metric, dtype=u.dtype, device=u.device))
+        edges = Edges(
+            receiver=n,
+            sender=m,
+            position=position,
+            transport=form @ away @ form,  # the inverse of an element of O(p, q), away^T
+            n_receivers=len(receivers),
+            n_senders=len(points),
+        )
+        return edges if weights is None else edges.weighted(weights)
+
+    def _shortest(self, difference: Tensor) -> Tensor:
+        periods = torch.tensor([p or math.inf for p in self.periods], dtype=torch.float64)
+        periods = periods.to(difference.device)
+        turns = (difference / periods).round()
+        return difference - torch.where(turns == 0, 0.0, turns * periods)
+
+    def _check(self, x: Tensor) -> Tensor:
+        if x.dim() != 2 or x.shape[1] != self.dim or not x.is_floating_point():
+            raise ValueError(
+                f"coordinates must be a floating tensor (number, {self.dim}), got {x.dtype} of "
+                f"shape {tuple(x.shape)}"
+            )
+        return x
+
+    def _check_inside(self, name: str, x: Tensor) -> None:
+        outside = ~self.inside(self._check(x))
+        if outside.any():
+            where = int(outside.nonzero()[0, 0])
+            raise ValueError(f"{name} must be in the domain; {where} is at {x[where].tolist()}")
+
+
+def _largest(x: Tensor) -> Tensor:
+    """Every geodesic of a batch is as accurate as if it were alone."""
+    return x.abs().max()
+
+
+def _solve(matrix: Tensor, vector: Tensor) -> Tensor:
+    """Newton's jump; none where the derivative is singular (conjugate points)."""
+    solution, info = torch.linalg.solve_ex(matrix, vector.unsqueeze(-1))
+    usable = (info == 0) & solution.isfinite().all(-1).all(-1)
+    return torch.where(usable[:, None], solution.squeeze(-1), torch.zeros_like(vector))
+
+
+def torus_of_revolution(major: float = 2.0, minor: float = 1.0) -> Chart:
+    """The surface of a ring: angles around the tube and around the axis."""
+    if not 0 < minor < major:
+        raise ValueError(f"a ring needs 0 < minor < major, got major={major}, minor={minor}")
+
+    def metric(x: Tensor) -> Tensor:
+        around = major + minor * x[0].cos()
+        return torch.diag(torch.stack([torch.full_like(around, minor**2), around**2]))
+
+    return Chart(metric, (1, 1), periods=(2 * math.pi, 2 * math.pi))
+
+
+def schwarzschild(dim: int = 3, mass: float = 1.0) -> Chart:
+    """Outside a black hole: coordinates (t, r) or (t, r, φ), with signs (+, -) or (+, -, -)."""
+    if dim not in (2, 3):
+        raise ValueError(f"dim must be 2 or 3, got {dim}")
+    if not mass > 0:
+        raise ValueError(f"mass must be positive, got {mass}")
+
+    def metric(x: Tensor) -> Tensor:
+        f = 1 - 2 * mass / x[1]
+        return torch.diag(torch.stack([f, -1 / f, -(x[1] ** 2)][:dim]))
+
+    return Chart(
+        metric,
+        (1, -1, -1)[:dim],
+        periods=(None, None, 2 * math.pi)[:dim],
+        domain=lambda x: x[:, 1] > 2 * mass * (1 + 1e-6),
+    )

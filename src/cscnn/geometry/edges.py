@@ -1,0 +1,233 @@
+"""`Edges`: who hears whom, from where, and through which change of frame.
+
+Convolution on point clouds and on curved spaces is one sum over edges,
+
+    y_n = sum_m  w_nm  K(v_nm)  ρ(g_nm) f_m,
+
+with v_nm the sender as seen from the receiver, in the receiver's orthonormal frame, g_nm in O(p, q)
+what carries the sender's frame to the receiver's, and w_nm a weight. Everything that a space has to
+say about a convolution is in these numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+#: Neighbourhoods shorter than this part of the longest one of their group go to the next group.
+SHORTEST = 0.75
+
+
+class Group(NamedTuple):
+    """Some receivers and their edges, padded to equal numbers.
+
+    Attributes:
+        receivers: (n,)
+        edges: (n, k), indices of edges; padding repeats some edge of the receiver.
+        present: (n, k), False where padded; None if nothing is.
+    """
+
+    receivers: Tensor
+    edges: Tensor
+    present: Tensor | None
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """Directed edges from senders to receivers, which may be different sets of points.
+
+    Attributes:
+        receiver, sender: (E,) indices.
+        position: (E, d), where the receiver sees the sender, in the receiver's frame.
+        transport: (E, d, d), takes components of a vector in the sender's frame to components in
+            the receiver's frame. None in flat space, where all frames are the same.
+        weight: (E,), the share of the sender in an integral; None for ones.
+        n_receivers, n_senders: sizes of the two sets.
+    """
+
+    receiver: Tensor
+    sender: Tensor
+    position: Tensor
+    transport: Tensor | None = None
+    weight: Tensor | None = None
+    n_receivers: int = 0
+    n_senders: int = 0
+
+    def __post_init__(self) -> None:
+        for name, count in (("receiver", self.n_receivers), ("sender", self.n_senders)):
+            index = getattr(self, name)
+            if index.dtype != torch.int64 or index.dim() != 1:
+                raise ValueError(
+                    f"{name} must be a vector of int64 indices, got {index.dtype} of shape "
+                    f"{tuple(index.shape)}"
+                )
+            if len(index) and not 0 <= int(index.min()) <= int(index.max()) < count:
+                raise ValueError(
+                    f"{name} has indices from {int(index.min())} to {int(index.max())}, but there "
+                    f"are {count} {name}s"
+                )
+        count, dim = len(self.receiver), self.position.shape[-1]
+        shapes = {"sender": (count,), "position": (count, dim)}
+        shapes |= {"transport": (count, dim, dim), "weight": (count,)}
+        for name, shape in shapes.items():
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if tuple(value.shape) != shape:
+                raise ValueError(f"{name} must have shape {shape}, got {tuple(value.shape)}")
+            if value.is_floating_point() and not value.isfinite().all():
+                bad = int((~value.isfinite()).flatten(1 - value.dim()).nonzero()[0, 0])
+                raise ValueError(f"{name} of edge {bad} is not finite: {value[bad].tolist()}")
+
+    def __len__(self) -> int:
+        return len(self.receiver)
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the space."""
+        return self.position.shape[-1]
+
+    def __repr__(self) -> str:
+        flat = "flat" if self.transport is None else "with transport"
+        return (
+            f"Edges({len(self)}: {self.n_senders} senders -> {self.n_receivers} receivers, "
+            f"{self.dim}D, {flat})"
+        )
+
+    def to(self, like: Tensor | torch.device | torch.dtype | str) -> Edges:
+        """The same on another device or in another floating dtype."""
+        if not isinstance(like, Tensor):
+            like = self.position[:0].to(like)
+        if (like.device, like.dtype) == (self.position.device, self.position.dtype):
+            return self
+        return replace(
+            self,
+            receiver=self.receiver.to(like.device),
+            sender=self.sender.to(like.device),
+            position=self.position.to(like),
+            transport=None if self.transport is None else self.transport.to(like),
+            weight=None if self.weight is None else self.weight.to(like),
+        )
+
+    def weighted(self, weights: Tensor | None) -> Edges:
+        """With the weight of each sender (n_senders,), e.g. its share of the volume."""
+        if weights is None:
+            return replace(self, weight=None)
+        if tuple(weights.shape) != (self.n_senders,):
+            raise ValueError(
+                f"weights must have one entry for each of the {self.n_senders} senders, got shape "
+                f"{tuple(weights.shape)}"
+            )
+        return replace(self, weight=weights.to(self.position)[self.sender])
+
+    def change_frames(self, receivers: Tensor, senders: Tensor | None = None) -> Edges:
+        """Edges seen from other frames.
+
+        Args:
+            receivers: (n_receivers, d, d) in O(p, q): components in the new frame of the receivers
+                are h times the old ones.
+            senders: the same for the senders; by default equal to ``receivers``, which are then
+                the same points.
+        """
+        senders = receivers if senders is None else senders
+        there, here = receivers[self.receiver], torch.linalg.inv(senders)[self.sender]
+        old = torch.eye(self.dim).to(self.position) if self.transport is None else self.transport
+        return replace(
+            self,
+            position=(there @ self.position.unsqueeze(-1)).squeeze(-1),
+            transport=there @ old @ here,
+        )
+
+    def select(self, mask: Tensor) -> Edges:
+        """Some of the edges, by a boolean mask or by indices."""
+        return replace(
+            self,
+            receiver=self.receiver[mask],
+            sender=self.sender[mask],
+            position=self.position[mask],
+            transport=None if self.transport is None else self.transport[mask],
+            weight=None if self.weight is None else self.weight[mask],
+        )
+
+    @staticmethod
+    def cat(parts: Sequence[Edges]) -> Edges:
+        """Several sets of points as one set without edges between them: a batch."""
+        if not parts:
+            raise ValueError("cat needs at least one set of edges")
+        curved = any(part.transport is not None for part in parts)
+        weighted = any(part.weight is not None for part in parts)
+        receivers, senders, shifted = 0, 0, []
+        for part in parts:
+            eye = torch.eye(part.dim).to(part.position).expand(len(part), -1, -1)
+            shifted.append(
+                replace(
+                    part,
+                    receiver=part.receiver + receivers,
+                    sender=part.sender + senders,
+                    transport=(eye if part.transport is None else part.transport),
+                    weight=part.position.new_ones(len(part))
+                    if part.weight is None
+                    else part.weight,
+                    n_receivers=receivers + part.n_receivers,
+                    n_senders=senders + part.n_senders,
+                )
+            )
+            receivers, senders = receivers + part.n_receivers, senders + part.n_senders
+        return Edges(
+            receiver=torch.cat([part.receiver for part in shifted]),
+            sender=torch.cat([part.sender for part in shifted]),
+            position=torch.cat([part.position for part in shifted]),
+            transport=torch.cat([_some(p.transport) for p in shifted]) if curved else None,
+            weight=torch.cat([_some(p.weight) for p in shifted]) if weighted else None,
+            n_receivers=receivers,
+            n_senders=senders,
+        )
+
+    def repeat(self, times: int) -> Edges:
+        """The same edges for a batch of fields on the same points."""
+        return Edges.cat([self] * times)
+
+    @cached_property
+    def degree(self) -> Tensor:
+        """(n_receivers,), edges that arrive at each receiver."""
+        return torch.bincount(self.receiver, minlength=self.n_receivers)
+
+    @cached_property
+    def _sorted(self) -> tuple[Tensor, Tensor, Tensor, list[int]]:
+        """Edges by receiver, receivers by falling degree, first edge of those, their degrees."""
+        by_receiver = torch.argsort(self.receiver, stable=True)
+        receivers = torch.argsort(self.degree, descending=True, stable=True)
+        first = (self.degree.cumsum(0) - self.degree)[receivers]
+        return by_receiver, receivers, first, self.degree[receivers].tolist()
+
+    def groups(self, limit: int) -> Iterator[Group]:
+        """Receivers of similar degree side by side, at most about ``limit`` edges at a time.
+
+        Receivers without edges are in no group.
+        """
+        by_receiver, receivers, first, degrees = self._sorted
+        start = 0
+        while start < len(degrees) and degrees[start] > 0:
+            longest = degrees[start]
+            stop = min(len(degrees), start + max(1, limit // longest))
+            while degrees[stop - 1] < SHORTEST * longest:  # bisect
+                stop = start + (stop - start + 1) // 2
+            place = torch.arange(longest, device=self.receiver.device)
+            some = receivers[start:stop]
+            present = place < self.degree[some, None]
+            padded = degrees[stop - 1] < longest
+            inside = torch.minimum(place, self.degree[some, None] - 1)
+            yield Group(
+                some, by_receiver[first[start:stop, None] + inside], present if padded else None
+            )
+            start = stop
+
+
+def _some(value: Tensor | None) -> Tensor:
+    assert value is not None
+    return value

@@ -1,0 +1,116 @@
+"""Orthonormal frames in spaces of any signature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import torch
+from torch import Tensor
+
+#: A direction counts as null if its square is this part of its Euclidean size squared.
+NULL = 1e-10
+
+
+def orthonormal_frames(span: Tensor, form: Tensor, metric: Sequence[int]) -> Tensor:
+    """Orthonormal frames of the spaces spanned by vectors: Gram-Schmidt in any signature.
+
+    At each step the direction with the largest square, in absolute value, is taken: one of the
+    vectors that are left, or of their sums and differences, since all vectors of a basis may be
+    null without the space being degenerate.
+
+    Args:
+        span: (N, m, D), vectors that span a space of dimension d = len(metric).
+        form: (N, D, D) or (D, D), the symmetric form.
+        metric: wanted signs.
+
+    Returns:
+        (N, D, d): frame vectors as columns, with squares equal to the signs of ``metric``.
+    """
+    d = len(metric)
+    form = form.expand(len(span), *form.shape[-2:])
+    pairs = list(combinations(range(span.shape[1]), 2))
+    first, second = (
+        torch.tensor([p[i] for p in pairs], dtype=torch.int64, device=span.device) for i in (0, 1)
+    )
+    left = span
+    found: list[Tensor] = []
+    signs: list[Tensor] = []
+    scale = span.square().sum(-1).amax(-1).clamp(min=torch.finfo(span.dtype).tiny)
+    for _ in range(d):
+        a, b = left[:, first], left[:, second]
+        choices = torch.cat([left, a + b, a - b], 1)
+        squares = torch.einsum("nid,nde,nie->ni", choices, form, choices)
+        sizes = choices.square().sum(-1)
+        quality = squares.abs() / torch.maximum(sizes, 1e-8 * scale[:, None])
+        best = quality.argmax(-1)
+        rows = torch.arange(len(span), device=span.device)
+        _raise_if_degenerate(quality[rows, best], found, form)
+        square, chosen = squares[rows, best], choices[rows, best]
+        unit = chosen / square.abs().sqrt()[:, None]
+        for old, sign in zip(found, signs, strict=True):  # once more, against rounding
+            unit = unit - _along(unit, old, sign, form)
+        unit = unit / torch.einsum("nd,nde,ne->n", unit, form, unit).abs().sqrt()[:, None]
+        found.append(unit)
+        signs.append(square.sign())
+        left = left - _along(left, unit.unsqueeze(1), square.sign()[:, None], form)
+    return _ordered(torch.stack(found, -1), torch.stack(signs, -1), metric)
+
+
+def _along(x: Tensor, unit: Tensor, sign: Tensor, form: Tensor) -> Tensor:
+    """The part of x (N, ..., D) along a unit vector of a sign."""
+    inner = torch.einsum("n...d,nde,n...e->n...", x, form, unit.expand_as(x))
+    return (sign * inner).unsqueeze(-1) * unit
+
+
+def _raise_if_degenerate(quality: Tensor, found: list[Tensor], form: Tensor) -> None:
+    bad = ~(quality > NULL)
+    if bad.any():
+        where = int(bad.nonzero()[0, 0])
+        raise ValueError(
+            f"there is no orthonormal frame at point {where}: after {len(found)} directions only "
+            f"null ones are left, the form is degenerate there: {form[where].tolist()}"
+        )
+
+
+def _ordered(frames: Tensor, signs: Tensor, metric: Sequence[int]) -> Tensor:
+    """Frame vectors in the order of the wanted signs."""
+    wanted = torch.tensor(tuple(metric), dtype=signs.dtype, device=signs.device)
+    counts = (signs > 0).sum(-1)
+    if (counts != int((wanted > 0).sum())).any():
+        where = int((counts != int((wanted > 0).sum())).nonzero()[0, 0])
+        raise ValueError(
+            f"the form at point {where} has the signs {signs[where].int().tolist()}, not those of "
+            f"the metric {tuple(metric)}"
+        )
+    order = torch.argsort(signs, dim=-1, descending=True, stable=True)
+    place = torch.argsort(torch.argsort(wanted, descending=True, stable=True))
+    order = order[:, place]
+    return torch.gather(frames, -1, order.unsqueeze(1).expand_as(frames))
+
+
+def components(frames: Tensor, vectors: Tensor, form: Tensor, metric: Sequence[int]) -> Tensor:
+    """Components of vectors (N, ..., D) in orthonormal frames (N, D, d): (N, ..., d)."""
+    signs = torch.tensor(tuple(metric), dtype=frames.dtype, device=frames.device)
+    lowered = form.expand(len(frames), *form.shape[-2:]) @ frames
+    if vectors.dim() == 2:
+        return (vectors.unsqueeze(1) @ lowered).squeeze(1) * signs
+    return (vectors @ lowered) * signs
+
+
+def check_frames(frames: Tensor, form: Tensor, metric: Sequence[int], count: int) -> None:
+    """Raise unless frames (N, D, d) are orthonormal."""
+    size = (count, form.shape[-1], len(metric))
+    if tuple(frames.shape) != size:
+        raise ValueError(f"frames must have shape {size}, got {tuple(frames.shape)}")
+    signs = torch.diag(torch.tensor(tuple(metric), dtype=frames.dtype, device=frames.device))
+    gram = frames.mT @ form @ frames
+    deviation = (gram - signs).abs().amax((-2, -1))
+    limit = 1e4 * torch.finfo(frames.dtype).eps * frames.square().sum((-2, -1)).clamp(min=1.0)
+    bad = ~(deviation <= limit)
+    if bad.any():
+        where = int(bad.nonzero()[0, 0])
+        raise ValueError(
+            f"the frame at point {where} is not orthonormal for metric {tuple(metric)}: its inner "
+            f"products are {gram[where].tolist()}"
+        )
