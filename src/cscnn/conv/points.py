@@ -90,6 +90,8 @@ class CliffordSteerablePointConv(nn.Module):
             )
         self.radius = float(radius)
         self.aggregation, self.window = aggregation, window
+        if (kernel_options or {}).get("extra_channels") or getattr(kernel, "extra_channels", 0):
+            raise ValueError("kernels with extra channels are for grids, not for edges")
         points = _ball(algebra.dim, neighbours)
         self.kernel = build_kernel(
             kernel,
@@ -98,8 +100,6 @@ class CliffordSteerablePointConv(nn.Module):
             dict(kernel_options or {}),
             {"unit_variance": True} if kernel == "implicit" else {},
         )
-        if getattr(self.kernel, "extra_channels", 0):
-            raise ValueError("kernels with extra channels are for grids, not for edges")
         if isinstance(kernel, str):
             self._scale(neighbours)
         self.bias = nn.Parameter(torch.zeros(self.c_out)) if check_bias(bias, algebra) else None

@@ -16,7 +16,13 @@ from torch.func import jacfwd, vmap
 
 from cscnn.geometry.clouds import radius_edges
 from cscnn.geometry.edges import Edges
-from cscnn.geometry.frames import check_frames, components, orthonormal_frames
+from cscnn.geometry.frames import (
+    check_frames,
+    components,
+    flip,
+    orthonormal_frames,
+    time_index,
+)
 
 #: Newton steps of the shooting method.
 SHOTS = 25
@@ -86,9 +92,18 @@ class Chart:
         return torch.linalg.det(self.form(x)).abs().sqrt()
 
     def frames(self, x: Tensor) -> Tensor:
-        """An orthonormal frame at each point, by Gram-Schmidt of the coordinate axes: (N, d, d)."""
+        """An orthonormal frame at each point, by Gram-Schmidt of the coordinate axes: (N, d, d).
+
+        Oriented like the coordinates. Where one sign occurs once, the frame vector of that axis
+        points in the direction in which that coordinate grows: to the future, if it is time.
+        """
         axes = torch.eye(self.dim, dtype=x.dtype, device=x.device).expand(len(x), -1, -1)
-        return orthonormal_frames(axes, self.form(x), self.metric)
+        frames = orthonormal_frames(axes, self.form(x), self.metric)
+        time = time_index(self.metric)
+        if time is not None:
+            frames = flip(frames, time, frames[:, time, time] < 0)
+        space = self.dim - 1 if time != self.dim - 1 else 0
+        return flip(frames, space, torch.linalg.det(frames) < 0)
 
     def christoffel(self, x: Tensor) -> Tensor:
         """Γ^k_ij at points (N, d), as (N, k, i, j)."""

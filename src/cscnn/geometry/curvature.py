@@ -15,7 +15,13 @@ import torch
 from torch import Tensor
 
 from cscnn.geometry.edges import Edges
-from cscnn.geometry.frames import check_frames, components, orthonormal_frames
+from cscnn.geometry.frames import (
+    check_frames,
+    components,
+    flip,
+    orthonormal_frames,
+    time_index,
+)
 
 #: Pairs of points that are looked at together when neighbours are searched.
 BLOCK = 1 << 22
@@ -144,12 +150,32 @@ class ConstantCurvature:
         return w - (self.inner(y, w) / sum_form).unsqueeze(-1) * (x + y)
 
     def frames(self, x: Tensor) -> Tensor:
-        """Some orthonormal frame at each point (N, D): (N, D, d), vectors as columns."""
+        """Some orthonormal frame at each point (N, D): (N, D, d), vectors as columns.
+
+        All have one orientation, and where there is a time axis its vector points to the future, so
+        that kernels of the groups SO, O+ and SO+ mean the same everywhere.
+        """
         form = self.form(x)
         c = self.sign * self.radius**2
         axes = torch.eye(len(self.ambient), dtype=x.dtype, device=x.device)
         tangent = axes - (x @ form)[:, :, None] * x[:, None, :] / c
-        return orthonormal_frames(tangent, form, self.metric)
+        frames = orthonormal_frames(tangent, form, self.metric)
+        time = time_index(self.metric)
+        if time is not None:
+            frames = flip(frames, time, self._future(x, frames[:, :, time]) < 0)
+        space = self.dim - 1 if time != self.dim - 1 else 0
+        if self.dim > 1 or time is None:
+            orientation = torch.linalg.det(torch.cat([x.unsqueeze(-1), frames], -1))
+            frames = flip(frames, space, orientation < 0)
+        return frames
+
+    def _future(self, x: Tensor, w: Tensor) -> Tensor:
+        """Positive for time-like vectors w at x that point to the future."""
+        sign = self.metric[time_index(self.metric) or 0]
+        first, *others = (axis for axis, s in enumerate(self.ambient) if s == sign)
+        if not others:
+            return w[:, first]
+        return x[:, first] * w[:, others[0]] - x[:, others[0]] * w[:, first]  # time is an angle
 
     def edges(
         self,

@@ -89,6 +89,19 @@ def _ordered(frames: Tensor, signs: Tensor, metric: Sequence[int]) -> Tensor:
     return torch.gather(frames, -1, order.unsqueeze(1).expand_as(frames))
 
 
+def time_index(metric: Sequence[int]) -> int | None:
+    """The axis whose sign occurs once, if there is one: in R^{1,1} the first."""
+    once = [axis for axis, sign in enumerate(metric) if list(metric).count(sign) == 1]
+    return once[0] if once and len(metric) > 1 else None
+
+
+def flip(frames: Tensor, axis: int, where: Tensor) -> Tensor:
+    """Frames with one vector reversed at some points."""
+    signs = torch.ones_like(frames[:, :1])
+    signs[:, 0, axis] = 1 - 2 * where.to(frames.dtype)
+    return frames * signs
+
+
 def components(frames: Tensor, vectors: Tensor, form: Tensor, metric: Sequence[int]) -> Tensor:
     """Components of vectors (N, ..., D) in orthonormal frames (N, D, d): (N, ..., d)."""
     signs = torch.tensor(tuple(metric), dtype=frames.dtype, device=frames.device)

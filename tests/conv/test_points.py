@@ -1,0 +1,399 @@
+"""Convolution along edges: equal to the grid's, to naive sums, and exactly symmetric."""
+
+import math
+
+import pytest
+import torch
+
+from cscnn import CliffordAlgebra, CliffordSteerableConv
+from cscnn.conv import CliffordSteerablePointConv, points
+from cscnn.geometry import (
+    Edges,
+    all_pairs,
+    anti_de_sitter,
+    de_sitter,
+    fibonacci_sphere,
+    hyperbolic,
+    nearest_edges,
+    radius_edges,
+    sphere,
+    torus_of_revolution,
+)
+from cscnn.kernels import CompleteKernel
+
+METRICS = [(1, 1), (1, -1), (1, 1, 1), (1, -1, -1)]
+KERNELS = {
+    "implicit": {"kernel": "implicit"},
+    "complete": {"kernel": "complete"},
+    "rings": {"kernel": "complete", "kernel_options": {"radial": "rings"}},
+}
+
+
+def make(metric, c_in=2, c_out=3, radius=1.0, seed=0, **options):
+    torch.manual_seed(seed)
+    conv = CliffordSteerablePointConv(CliffordAlgebra(metric), c_in, c_out, radius, **options)
+    torch.nn.init.normal_(conv.bias)
+    return conv.double()
+
+
+def features(edges, conv, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    shape = (edges.n_senders, conv.c_in, conv.algebra.n_blades)
+    return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+
+def relative(a, b):
+    a, b = a.detach(), b.detach()
+    return float((a - b).abs().max() / b.abs().max())
+
+
+def naive(conv, x, edges):
+    """The sum as it is written, one edge after the other."""
+    y = torch.zeros(edges.n_receivers, conv.c_out, conv.algebra.n_blades, dtype=x.dtype)
+    for e in range(len(edges)):
+        f = x[edges.sender[e]]
+        if edges.transport is not None:
+            f = f @ conv.algebra.action(edges.transport[e]).T
+        kernel = conv.kernel(edges.position[e : e + 1] / conv.radius)[0]
+        weight = 1.0 if edges.weight is None else edges.weight[e]
+        y[edges.receiver[e]] += weight * torch.einsum("oCiB,iB->oC", kernel, f)
+    y[..., 0] += conv.bias
+    return y
+
+
+def cloud(metric, count=9, seed=0, size=0.5):
+    generator = torch.Generator().manual_seed(seed)
+    return size * torch.randn(count, len(metric), generator=generator, dtype=torch.float64)
+
+
+def action(algebra, g, x):
+    return x @ algebra.action(g).mT
+
+
+@pytest.mark.parametrize("mode", ["circular", "zeros"])
+@pytest.mark.parametrize("kernel", ["implicit", "complete"])
+@pytest.mark.parametrize("metric", METRICS)
+def test_on_a_full_grid_it_is_the_grid_convolution(metric, kernel, mode):
+    torch.manual_seed(0)
+    algebra, d = CliffordAlgebra(metric), len(metric)
+    half, size = (2, 6) if d == 2 else (1, 4)
+    spacing = (0.5, *(1.0,) * (d - 1))
+    grid = CliffordSteerableConv(
+        algebra, 2, 3, 2 * half + 1, kernel=kernel, padding_mode=mode, spacing=spacing
+    ).double()
+    torch.nn.init.normal_(grid.bias)
+    x = torch.randn(2, 2, *(size,) * d, algebra.n_blades, dtype=torch.float64)
+    axes = [step * torch.arange(size, dtype=torch.float64) for step in spacing]
+    edges = radius_edges(
+        torch.cartesian_prod(*axes), [half * s for s in spacing], shape="box",
+        period=[size * s for s in spacing] if mode == "circular" else None,
+    )  # fmt: skip
+    conv = CliffordSteerablePointConv(algebra, 2, 3, half, kernel=grid.kernel).double()
+    conv.bias = grid.bias
+    flat = x.flatten(2, -2).transpose(1, 2).flatten(0, 1)
+    y = conv(flat, edges.repeat(2)).unflatten(0, (2, -1)).transpose(1, 2)
+    expected = grid(x)
+    assert relative(y.reshape(expected.shape), expected) < 1e-10
+
+
+@pytest.mark.parametrize("options", KERNELS.values(), ids=KERNELS)
+@pytest.mark.parametrize("metric", [(-1,), (1, -1), (1, 1, 1), (1, -1, -1, -1)])
+def test_equals_the_naive_sum(metric, options):
+    conv = make(metric, **options)
+    edges = nearest_edges(cloud(metric), 4).weighted(torch.rand(9))
+    h = conv.algebra.random_orthogonal("any", batch=9, dtype=torch.float64)
+    for case in (edges, edges.change_frames(h)):
+        x = features(case, conv)
+        assert relative(conv(x, case), naive(conv, x, case)) < 1e-12
+
+
+@pytest.mark.parametrize("options", KERNELS.values(), ids=KERNELS)
+def test_groups_and_their_recomputation_change_nothing(options, monkeypatch):
+    conv = make((1, 1), **options)
+    edges = radius_edges(cloud((1, 1), 40), 0.6)
+    x = features(edges, conv).requires_grad_()
+    results = []
+    for room in (1 << 30, 1 << 10):
+        monkeypatch.setattr(points, "ROOM", room)
+        y = conv(x, edges)
+        gradients = torch.autograd.grad(y.square().sum(), [x, *conv.parameters()])
+        with torch.no_grad():
+            torch.testing.assert_close(conv(x, edges), y, atol=1e-12, rtol=1e-12)
+        results.append([y, *gradients])
+    for a, b in zip(*results, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-11, rtol=1e-11)
+
+
+@pytest.mark.parametrize("kernel", ["implicit", "complete"])
+@pytest.mark.parametrize("metric", [*METRICS, (1, -1, -1, -1)])
+def test_isometries_of_flat_space(metric, kernel):
+    conv = make(metric, kernel=kernel, aggregation="mean")
+    algebra = conv.algebra
+    where = cloud(metric)
+    edges = all_pairs(where)
+    x = features(edges, conv)
+    y = conv(x, edges)
+    for kind in algebra.kinds():
+        g = algebra.random_orthogonal(
+            kind, rapidity=2.0, generator=torch.Generator().manual_seed(3), dtype=torch.float64
+        )
+        moved = all_pairs(where @ g.mT + torch.arange(len(metric)))
+        error = relative(conv(action(algebra, g, x), moved), action(algebra, g, y))
+        assert error < 1e-9, kind
+    order = torch.randperm(9)
+    assert relative(conv(x[order], all_pairs(where[order])), y[order]) < 1e-12
+
+
+def test_the_wrong_signature_is_not_symmetric():
+    conv = make((1, 1), aggregation="mean")
+    spacetime = CliffordAlgebra((1, -1))
+    boost = spacetime.random_orthogonal("boost", rapidity=1.0, dtype=torch.float64)
+    where = cloud((1, 1))
+    x = features(all_pairs(where), conv)
+    moved = conv(action(spacetime, boost, x), all_pairs(where @ boost.mT))
+    assert relative(moved, action(spacetime, boost, conv(x, all_pairs(where)))) > 1e-2
+
+
+def test_arrow_of_time():
+    """Kernels of O+ keep orthochronous symmetry and break time reversal; causal ones look back."""
+    options = {"group": "O+", "causal": True}
+    conv = make((1, -1), kernel="complete", kernel_options=options)
+    where = cloud((1, -1))
+    x = features(all_pairs(where), conv)
+    y = conv(x, all_pairs(where))
+    boost = conv.algebra.random_orthogonal("boost", dtype=torch.float64)
+    boost = boost * boost[0, 0].sign()
+    moved = conv(action(conv.algebra, boost, x), all_pairs(where @ boost.mT))
+    assert relative(moved, action(conv.algebra, boost, y)) < 1e-9
+    reverse = torch.diag(torch.tensor([-1.0, 1.0])).double()
+    back = conv(action(conv.algebra, reverse, x), all_pairs(where @ reverse))
+    assert relative(back, action(conv.algebra, reverse, y)) > 1e-2
+    last = int(where[:, 0].argmax())
+    changed = x.clone()
+    changed[last] += 1
+    others = torch.arange(9) != last
+    assert torch.equal(conv(changed, all_pairs(where))[others], y[others])
+
+
+CURVED = {
+    "S2": sphere(2), "S3": sphere(3), "H2": hyperbolic(2),
+    "dS2": de_sitter(2), "AdS2": anti_de_sitter(2), "dS3": de_sitter(3),
+}  # fmt: skip
+
+
+def curved_cloud(space, count=10):
+    axis = space.ambient.index(space.sign)
+    start = torch.zeros(count, len(space.ambient), dtype=torch.float64)
+    start[:, axis] = 1
+    generator = torch.Generator().manual_seed(0)
+    v = 0.5 * torch.randn(count, space.dim, 1, generator=generator, dtype=torch.float64)
+    return space.exp(start, (space.frames(start) @ v).squeeze(-1))
+
+
+@pytest.mark.parametrize("kernel", ["implicit", "complete"])
+@pytest.mark.parametrize("space", CURVED.values(), ids=CURVED)
+def test_gauge_and_isometries(space, kernel):
+    conv = make(space.metric, kernel=kernel, aggregation="mean")
+    where = curved_cloud(space)
+    frames = space.frames(where)
+    edges = space.edges(where, frames=frames)
+    x = features(edges, conv)
+    y = conv(x, edges)
+    # Other frames: outputs change by ρ(h_n).
+    h = conv.algebra.random_orthogonal(
+        "any", rapidity=1.0, batch=len(x), generator=torch.Generator().manual_seed(1),
+        dtype=torch.float64,
+    )  # fmt: skip
+    expected = action(conv.algebra, h, y)
+    turned = space.edges(where, frames=frames @ torch.linalg.inv(h))
+    for other in (turned, edges.change_frames(h)):
+        assert relative(conv(action(conv.algebra, h, x), other), expected) < 1e-9
+    # Moved points, with frames and features pushed along: the same numbers.
+    ambient = CliffordAlgebra(space.ambient)
+    for kind in ambient.kinds():
+        g = ambient.random_orthogonal(
+            kind, rapidity=1.0, generator=torch.Generator().manual_seed(2), dtype=torch.float64
+        )
+        assert relative(conv(x, space.edges(where @ g.mT, frames=g @ frames)), y) < 1e-9, kind
+    # The control: without transport, frames matter.
+    blind = [
+        Edges(e.receiver, e.sender, e.position, n_receivers=len(x), n_senders=len(x))
+        for e in (edges, edges.change_frames(h))
+    ]
+    error = relative(
+        conv(action(conv.algebra, h, x), blind[1]), action(conv.algebra, h, conv(x, blind[0]))
+    )
+    assert error > 1e-2
+
+
+def test_gauge_on_a_chart():
+    chart = torus_of_revolution()
+    torch.manual_seed(0)
+    where = torch.rand(6, 2, dtype=torch.float64)
+    conv = make((1, 1), aggregation="mean")
+    edges = chart.edges(where, 0.9)
+    x = features(edges, conv)
+    h = conv.algebra.random_orthogonal("any", batch=6, dtype=torch.float64)
+    turned = chart.edges(where, 0.9, frames=chart.frames(where) @ torch.linalg.inv(h))
+    y = conv(action(conv.algebra, h, x), turned)
+    assert relative(y, action(conv.algebra, h, conv(x, edges))) < 1e-9
+
+
+def field_on_sphere(where, frames):
+    """A smooth scalar and vector field as multivectors in frames."""
+    scalar = torch.sin(2 * where[:, 0]) + where[:, 1] * where[:, 2]
+    vector = torch.linalg.cross(torch.tensor([[0.3, 1.0, -0.5]]).double().expand_as(where), where)
+    vector = vector * (1 + where[:, 2:])
+    inner = (vector.unsqueeze(1) @ frames).squeeze(1)
+    return torch.cat([scalar[:, None], inner, (scalar**2)[:, None]], 1).unsqueeze(1)  # oriented
+
+
+def test_refining_the_sphere_converges_to_the_integral():
+    """Errors fall at about third order in the distance of points."""
+    space = sphere(2)
+    conv = make((1, 1), 1, 1, radius=0.8, aggregation="integral", window=True)
+    receivers = fibonacci_sphere(50)[0]
+    values = []
+    sizes = (400, 1600, 6400, 102400)
+    for count in sizes:
+        where, weights = fibonacci_sphere(count)
+        edges = space.edges(where, 0.8, receivers=receivers, weights=weights)
+        with torch.no_grad():
+            values.append(conv(field_on_sphere(where, space.frames(where)), edges))
+    errors = [relative(v, values[-1]) for v in values[:-1]]
+    spacing_ratio = math.sqrt(sizes[2] / sizes[0])
+    rate = math.log(errors[0] / errors[2]) / math.log(spacing_ratio)
+    assert rate > 2.5, (errors, rate)
+    assert errors[2] < 3e-4
+
+
+def test_refining_a_torus_converges_to_the_integral():
+    conv = make((1, 1), 1, 1, radius=0.4, aggregation="integral", window=True)
+    receivers = torch.tensor([[0.31, 0.77], [0.05, 0.5]], dtype=torch.float64)
+    values = []
+    for n in (10, 20, 40, 160):
+        axis = torch.arange(n, dtype=torch.float64) / n
+        where = torch.cartesian_prod(axis, axis)
+        wave = torch.sin(2 * math.pi * (where @ torch.tensor([1.0, 2.0]).double()))
+        x = torch.stack([wave, wave**2, 1 - wave, wave + 0.5], -1).unsqueeze(1)
+        edges = radius_edges(where, 0.4, receivers=receivers, period=(1.0, 1.0))
+        with torch.no_grad():
+            values.append(conv(x, edges.weighted(torch.full((n * n,), n**-2.0))))
+    errors = [relative(v, values[-1]) for v in values[:-1]]
+    assert math.log2(errors[1] / errors[2]) > 3, errors
+
+
+@pytest.mark.parametrize("aggregation", points.AGGREGATIONS)
+def test_initial_scale(aggregation):
+    """Unit noise in, unit noise out, however it is added up."""
+    torch.manual_seed(0)
+    where = torch.rand(600, 2)
+    radius = 0.15
+    edges = radius_edges(where, radius, period=(1.0, 1.0))
+    edges = edges.weighted(torch.full((600,), 1 / 600 if aggregation == "integral" else 1.0))
+    neighbours = round(float(edges.degree.double().mean()))
+    for kernel in ("implicit", "complete"):
+        conv = CliffordSteerablePointConv(
+            CliffordAlgebra((1, 1)), 16, 16, radius,
+            kernel=kernel, aggregation=aggregation, neighbours=neighbours,
+        )  # fmt: skip
+        variance = float(conv(torch.randn(600, 16, 4), edges).detach().var())
+        assert 0.5 < variance < 2, kernel
+
+
+def test_means_divide_by_edges_and_weights():
+    where = cloud((1, 1), 12)
+    edges = radius_edges(where, 0.5).weighted(torch.rand(12))
+    plain = make((1, 1))
+    x = features(edges, plain)
+    for aggregation, total in (
+        ("mean", edges.degree.double()),
+        ("weighted mean", torch.zeros(12).double().index_add(0, edges.receiver, edges.weight)),
+    ):
+        conv = CliffordSteerablePointConv(
+            plain.algebra, 2, 3, kernel=plain.kernel, aggregation=aggregation
+        ).double()
+        expected = (naive(plain, x, edges) - _bias(plain)) / total[:, None, None]
+        assert relative(conv(x, edges), expected) < 1e-12
+
+
+def _bias(conv):
+    return torch.nn.functional.pad(conv.bias[:, None], (0, conv.algebra.n_blades - 1)).detach()
+
+
+def test_from_many_points_to_few_and_back():
+    where = cloud((1, 1, 1), 40)
+    few = where[::8]
+    down = make((1, 1, 1), 2, 4)
+    up = make((1, 1, 1), 4, 2)
+    x = torch.randn(40, 2, 8, dtype=torch.float64)
+    coarse = down(x, radius_edges(where, 0.8, receivers=few))
+    assert coarse.shape == (5, 4, 8)
+    assert up(coarse, radius_edges(few, 0.8, receivers=where)).shape == (40, 2, 8)
+
+
+def test_nobody_near():
+    conv = make((1, 1))
+    far = 100 * torch.arange(4.0).double()[:, None].expand(4, 2)
+    lonely = radius_edges(far, 1.0, loops=False)
+    x = features(lonely, conv).requires_grad_()
+    y = conv(x, lonely)
+    assert torch.equal(y, _bias(conv).expand_as(y))
+    y.sum().backward()
+    assert torch.equal(x.grad, torch.zeros_like(x))
+    half = radius_edges(far, 1.0, receivers=far[:2] + torch.tensor([[0.0], [50.0]]))
+    y = conv(features(half, conv), half)
+    assert torch.equal(y[1], _bias(conv))
+    assert not torch.equal(y[0], _bias(conv))
+    for aggregation in ("mean", "weighted mean"):
+        some = make((1, 1), aggregation=aggregation)
+        zero = half.weighted(torch.zeros(4))
+        assert some(features(zero, some), zero).isfinite().all()
+
+
+def test_coincident_points_have_finite_gradients():
+    for kernel in ("implicit", "complete"):
+        conv = make((1, -1), kernel=kernel)
+        where = torch.zeros(3, 2, dtype=torch.float64, requires_grad=True)
+        edges = all_pairs(where)
+        x = features(edges, conv)
+        gradient = torch.autograd.grad(conv(x, edges).square().sum(), where)[0]
+        assert gradient.isfinite().all()
+
+
+def test_positions_and_features_have_right_gradients():
+    conv = make((1, -1), 1, 1)
+    where = cloud((1, -1), 4).requires_grad_()
+    x = torch.randn(4, 1, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda p, f: conv(f, all_pairs(p)), (where, x))
+
+
+def test_autocast_and_float32():
+    conv = make((1, 1)).float()
+    edges = radius_edges(cloud((1, 1)), 1.0)
+    x = features(edges, conv).float()
+    y = conv(x, edges)
+    assert y.dtype == torch.float32
+    with torch.autocast("cpu", torch.bfloat16):
+        assert relative(conv(x, edges), y) < 1e-6
+
+
+def test_bad_input():
+    algebra = CliffordAlgebra((1, 1))
+    for options, message in (
+        ({"radius": 0.0}, "radius must be positive, got 0.0"),
+        ({"aggregation": "max"}, "one of sum, mean, weighted mean, integral, got 'max'"),
+        ({"kernel": "free"}, "'implicit', 'complete' or a SteerableKernel, got 'free'"),
+        ({"kernel": "implicit", "kernel_options": {"extra_channels": 1}}, "for grids"),
+        ({"kernel": CompleteKernel(algebra, 5, 3)}, "the kernel is for"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            CliffordSteerablePointConv(algebra, 2, 3, **options)
+    conv = CliffordSteerablePointConv(algebra, 2, 3)
+    edges = radius_edges(torch.rand(5, 2), 0.5)
+    with pytest.raises(ValueError, match=r"expected features \(5, 2, 4\) for Edges"):
+        conv(torch.randn(6, 2, 4), edges)
+    with pytest.raises(ValueError, match="channel"):
+        conv(torch.randn(5, 3, 4), edges)
+    with pytest.raises(ValueError, match="3D"):
+        conv(torch.randn(5, 2, 4), radius_edges(torch.rand(5, 3), 0.5))
