@@ -13,6 +13,7 @@ import cscnn
 from cscnn.atomic import write_text
 from cscnn.data.commands import add_commands as add_data_commands
 from cscnn.evaluation.commands import add_commands as add_evaluation_commands
+from cscnn.study.commands import add_commands as add_study_commands
 from cscnn.viz.commands import add_commands as add_picture_commands
 from cscnn.viz.report.commands import add_commands as add_report_commands
 
@@ -104,6 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     add_evaluation_commands(commands)
     add_picture_commands(commands)
     add_report_commands(commands)
+    add_study_commands(commands)
     return parser
 
 

@@ -249,7 +249,10 @@ def test_coarse_spacetime_averages_time_as_well() -> None:
         ({"task": HEADER.task(spacing=(1.0, 2.0))}, "their ratios differ"),
         ({"task": HEADER.task(frame_spacing=2.0)}, "frames 2.0 apart, the data 1.0"),
         ({"task": HEADER.task(boundary="periodic")}, "has padding"),
-        ({"task": HEADER.task(backgrounds=())}, "has backgrounds"),
+        (
+            {"task": HEADER.task(backgrounds=(Background("gravity", 1, (2.0, 0.0)),))},
+            "has backgrounds",
+        ),
         ({"mode": "some"}, "'some'"),
         ({"mode": "all", "per_trajectory": 3}, "goes with mode 'random'"),
         ({"coarsen": 3}, "does not divide the grid"),

@@ -188,7 +188,8 @@ def check_task(task: Task, header: Header, coarsen: int = 1) -> None:
             [(f.name, f.grade) for f in header.fields],
         ),
         ("padding", task.padding_mode, own.padding_mode),
-        ("backgrounds", _known(task), _known(own)),
+        # A model need not be told the constants, but it must not be told other ones.
+        ("backgrounds", _known(task), _known(own) if task.backgrounds else _known(task)),
     ):
         if mine != theirs:
             raise ValueError(f"task {task.name} has {name} {mine}, the data have {theirs}")

@@ -110,7 +110,7 @@ def evaluate(
             "cost": subject.cost(chosen),
             "machine": _machine(),
         }
-    return Evaluation(_plain(result), samples)
+    return Evaluation(plain(result), samples)
 
 
 def _machine() -> dict[str, str]:
@@ -119,12 +119,12 @@ def _machine() -> dict[str, str]:
     return machine()
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """For JSON: tuples as lists, and null for what is not finite."""
     if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value

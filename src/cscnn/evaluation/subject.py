@@ -199,7 +199,7 @@ class Subject:
         """Violations of symmetries, and errors seen from other frames."""
         bar = Bar("transformations", quiet=quiet)
         model = symmetry.in_float64(self.model)
-        x = self._scaled(self.read(_spread(chosen, 2))[0])
+        x = self.scaled_input(_spread(chosen, 2))
         block = self._block(x)
         wide = block if block.shape[2] > x.shape[2] else x  # room in time for an interior
         sight = symmetry.reach(model, wide.shape[2:-1], seed)
@@ -231,6 +231,10 @@ class Subject:
         )
         result["frames"] = None if frames is None else frames.to_dict()
         return result
+
+    def scaled_input(self, numbers: list[int]) -> Tensor:
+        """What the model is given for some windows, in float64."""
+        return self._scaled(self.read(numbers)[0])
 
     def _scaled(self, fields: Fields) -> Tensor:
         wide = {name: x.double() for name, x in fields.items()}

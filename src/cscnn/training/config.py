@@ -26,6 +26,7 @@ class DataConfig:
         trajectories: use the first so many of the training file only.
         valid_windows: validate on at most so many windows, evenly spread.
         augment: turn and reflect training windows by random symmetries of the grid.
+        backgrounds: tell the model the known constants of the task, e.g. the direction of gravity.
         batch: windows per step, over all devices.
         workers: processes that load data, per device.
     """
@@ -40,6 +41,7 @@ class DataConfig:
     trajectories: int | None = None
     valid_windows: int | None = None
     augment: bool = False
+    backgrounds: bool = True
     batch: int = 8
     workers: int = 0
 

@@ -107,6 +107,8 @@ class WindowData(lightning.LightningDataModule):
         frames: dict[str, Any] = {"frames_in": self.config.frames_in}
         if self.source.header.time_axis is None:
             frames["frames_out"] = self.config.frames_out
+        if not self.config.backgrounds:
+            frames["backgrounds"] = ()
         return coarse_task(self.source.header, self.config.coarsen, **frames)
 
     def windows(self, source: FieldSource, **options: Any) -> Windows:

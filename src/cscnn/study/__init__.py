@@ -1,0 +1,1 @@
+"""The paper's comparisons, from one command. Needs ``cscnn[all]``."""

@@ -1,0 +1,82 @@
+"""The command ``cscnn study``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+TASKS = ("navier_stokes", "maxwell_spacetime", "sine_gordon", "maxwell3d")
+PARTS = ("scaling", "ablations")
+
+
+def add_commands(commands: Any) -> None:
+    """Add the subcommand to those of ``cscnn``."""
+    study = commands.add_parser(
+        "study",
+        help="reproduce the paper's comparisons: train all models, tabulate, draw",
+        description="Trains every model on tasks of the paper for several numbers of training "
+        "simulations and seeds, after choosing its learning rate on the validation split, measures "
+        "errors and symmetries, and writes a page of results. Run it again after an interruption "
+        "and it goes on; when everything is there it only draws.",
+        epilog="example: cscnn study navier_stokes --preset small --out study --workers 2",
+    )
+    study.add_argument(
+        "tasks", nargs="*", metavar="TASK", help=f"some of {', '.join(TASKS)} (default: all)"
+    )
+    study.add_argument("--preset", default="small", choices=("small", "paper"))
+    study.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="(default: all)")
+    study.add_argument("--out", type=Path, default=Path("study"), help="(default: %(default)s)")
+    study.add_argument(
+        "--page", type=Path, metavar="DIR", help="folder of results.md (default: that of --out)"
+    )
+    study.add_argument(
+        "--workers", type=int, default=max(1, os.cpu_count() or 1),
+        help="trainings at a time (default: one for each core, %(default)s)",
+    )  # fmt: skip
+    study.add_argument(
+        "--known", type=Path, metavar="FILE",
+        help="results.json of an earlier study: what is in it is not run again",
+    )  # fmt: skip
+    study.add_argument("--draw", action="store_true", help="only draw what there is")
+    study.add_argument("--list", action="store_true", help="list the trainings and stop")
+    study.set_defaults(run=_study)
+
+
+def _study(args: argparse.Namespace) -> int:
+    from cscnn.study.page import write_page
+    from cscnn.study.presets import STUDIES
+    from cscnn.study.runner import Runner, read_known
+
+    study = STUDIES[args.preset]
+    tasks = args.tasks or list(TASKS)
+    if unknown := [task for task in tasks if task not in study.settings]:
+        raise ValueError(f"unknown task {unknown[0]!r}: choose from {', '.join(TASKS)}")
+    if args.workers < 1:
+        raise ValueError(f"--workers must be positive, got {args.workers}")
+    known = read_known(args.known) if args.known else None
+    runner = Runner(study, args.out, args.workers, known)
+    if args.list:
+        return _list(runner, tasks, args.parts)
+    args.out.mkdir(parents=True, exist_ok=True)
+    if not args.draw:
+        for task in tasks:
+            runner.run(task, args.parts)
+    page = write_page(runner, list(TASKS), args.page or args.out)
+    runner.save(page.with_suffix(".json"))
+    print(page)
+    return 0
+
+
+def _list(runner: Any, tasks: list[str], parts: tuple[str, ...]) -> int:
+    for task in tasks:
+        tuning = runner.study.tuning(task)
+        rates = runner.rates(task) or {trial.key: trial.rate for trial in tuning}
+        trials = [*tuning, *(t for part in parts for t in runner.study.trials(task, rates, part))]
+        names = dict.fromkeys(trial.name for trial in trials)
+        done = sum(runner.find(t) is not None for t in {t.name: t for t in trials}.values())
+        print(f"{task}: {len(names)} trainings, {done} done")
+        for name in names:
+            print(f"  {name}")
+    return 0

@@ -1,0 +1,156 @@
+"""The results page: tables, figures and verdicts, all from records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from cscnn.atomic import write_text
+from cscnn.measure import machine
+from cscnn.study import figures
+from cscnn.study.plan import Setting
+from cscnn.study.runner import Runner
+from cscnn.study.summary import Record, claims, scores
+
+PARTS = ("scaling", "ablations")
+
+
+def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
+    """Draw everything that there are records of.
+
+    Args:
+        runner: of the study.
+        tasks: which.
+        folder: of results.md and, in a folder figures, the pictures.
+    """
+    pictures = folder / "figures"
+    pictures.mkdir(parents=True, exist_ok=True)
+    scaling = {task: found for task in tasks if (found := runner.records(task, "scaling"))}
+    ablations = {task: found for task in tasks if (found := runner.records(task, "ablations"))}
+    study = runner.study
+    lines = [
+        f"# Results: the paper's experiments at size `{study.name}`",
+        "",
+        f"Written by `cscnn study --preset {study.name}`; machine: {_machine()}. Comments on "
+        "these numbers: [discussion](results_discussion.md).",
+        "",
+        "Every model has the same budget of parameters and sees the same windows in the same order "
+        "for the same number of steps (AdamW, cosine schedule, gradients clipped at norm 1). Its "
+        "learning rate is chosen on the validation split at the middle training size. Errors are "
+        "those of one step on the test split, in units of the standard deviation of each field; "
+        "`±` is half the distance of best and worst seed.",
+        "",
+        *_settings([study.settings[task] for task in tasks]),
+    ]
+
+    def picture(name: str, figure: Any, alt: str) -> list[str]:
+        if figure is None:
+            return []
+        figures.save(figure, pictures / f"results_{name}.png")
+        return [f"![{alt}](figures/results_{name}.png)", ""]
+
+    if scaling:
+        lines += ["## Error by number of training simulations", ""]
+        lines += picture(
+            "scaling", figures.plot_scaling(scaling), "test error against training simulations"
+        )
+        for task, found in scaling.items():
+            lines += [f"### {task}", "", *_table(found, study.settings[task]), ""]
+        lines += ["## What was expected, and what was found", ""]
+        lines += ["| task | statement | holds | numbers |", "|---|---|---|---|"]
+        for task, found in scaling.items():
+            for claim in claims(task, found, ablations.get(task, [])):
+                lines.append(f"| {task} | {claim.text} | {claim.verdict} | {claim.found} |")
+        lines += ["", "## Convergence", ""]
+        for task, found in scaling.items():
+            lines += [f"{task}, largest training size:", ""]
+            alt = f"validation error of {task} by steps and by time"
+            lines += picture(f"convergence_{task}", figures.plot_convergence(found), alt)
+        lines += [
+            "## Symmetry of the trained models",
+            "",
+            "The paper's relative error under turns and boosts of inputs by interpolation "
+            "([what is measured](evaluation.md)), and test errors of the same events for other "
+            "observers.",
+            "",
+        ]
+        alt = "equivariance error by angle and rapidity"
+        lines += picture("equivariance", figures.plot_equivariance(scaling), alt)
+        alt = "relative test error by frame of the observer"
+        lines += picture("frames", figures.plot_frames(scaling), alt)
+    if ablations:
+        lines += ["## Ablations", ""]
+        lines += picture(
+            "ablations", figures.plot_ablations(ablations), "errors without one ingredient"
+        )
+        for task, found in ablations.items():
+            lines += [f"### {task}", "", *_table(found, study.settings[task]), ""]
+    missing = [task for task in tasks if task not in scaling]
+    if missing:
+        lines += [f"Not run yet: {', '.join(missing)}.", ""]
+    path = folder / "results.md"
+    write_text(path, "\n".join(lines).rstrip() + "\n")
+    return path
+
+
+def _machine() -> str:
+    return ", ".join(f"{name} {value}" for name, value in machine().items())
+
+
+def _settings(settings: Iterable[Setting]) -> list[str]:
+    rows = [
+        "| task | parameters | steps | batch | network | data |",
+        "|---|---:|---:|---:|---|---|",
+    ]
+    for s in settings:
+        network = ", ".join(f"{k} {v}" for k, v in s.model.items()) or "as published"
+        options = {k: v for k, v in s.simulator.items() if k != "preset"}
+        data = f"{s.simulator.get('preset', 'paper')} " + ", ".join(
+            f"{k}={v}" for k, v in {**options, **s.data}.items() if k != "batch"
+        )
+        batch = s.data.get("batch", 8)
+        rows.append(f"| {s.task} | {s.params:,} | {s.steps} | {batch} | {network} | {data} |")
+    return [*rows, ""]
+
+
+def _table(records: Sequence[Record], setting: Setting) -> list[str]:
+    sizes = sorted({r["trajectories"] for r in records})
+    found = scores(records)
+    head = ["model", *(f"{n} simulations" for n in sizes), "learning rate", "width", "parameters",
+            "degrees of freedom", "s / step", "grid symmetries"]  # fmt: skip
+    rows = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
+    best = {n: min(by[n].mean for by in found.values() if n in by) for n in sizes}
+    for key, label in figures.labels(records).items():
+        some = [r for r in records if r["contender"] == key and "options" in r]
+        cells = []
+        for n in sizes:
+            score = found[key].get(n)
+            text = "" if score is None else str(score)
+            cells.append(f"**{text}**" if score is not None and score.mean == best[n] else text)
+        if some:
+            options = some[0]["options"]
+            width = f"{options.get('width', '')}"
+            if options.get("inner") not in (None, options.get("width")):
+                width += f" / {options['inner']}"
+            cells += [
+                f"{some[0]['rate']:g}",
+                width,
+                f"{some[0]['parameters']:,}",
+                f"{some[0]['degrees_of_freedom']:,}",
+                f"{sum(r['seconds_per_step'] for r in some) / len(some):.3f}",
+                f"{max(float(r['point_group']) for r in some):.0e}",
+            ]
+        rows.append(f"| {label} | {' | '.join(cells)} |")
+    still = [r["one_step"]["persistence"] for r in records if "one_step" in r]
+    if still:
+        rows += ["", f"Predicting no change has a relative error of {still[0]['relative_l2']:.3g}; "
+                 f"{_relative(records)}."]  # fmt: skip
+    return rows
+
+
+def _relative(records: Sequence[Record]) -> str:
+    size = max(r["trajectories"] for r in records)
+    some = [r for r in records if r["trajectories"] == size and "one_step" in r]
+    best = min(some, key=lambda r: float(r["error"]))
+    return f"the best model here, {best['label']}, {best['one_step']['relative_l2']:.3g}"

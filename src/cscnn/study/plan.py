@@ -1,0 +1,221 @@
+"""What a study consists of: tasks at a size, models to compare, and the trainings to run."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from cscnn.data.generate import Plan, plans
+from cscnn.data.simulators import create
+from cscnn.training.config import (
+    DataConfig,
+    ModelConfig,
+    OptimizerConfig,
+    TrainConfig,
+    TrainerConfig,
+)
+
+#: Raised when the same plan would give other numbers: old records are then not reused.
+VERSION = 1
+SPLITS = ("train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A task at a size, and how long models are trained on it. The same for all models.
+
+    Attributes:
+        task: name of the simulator.
+        simulator: its options; ``preset`` among them.
+        splits: trajectories of train, valid and test.
+        sizes: numbers of training trajectories to compare.
+        seeds: how many.
+        params: budget of parameters of every model.
+        model: options that all convolutional networks share, e.g. blocks and kernel_size.
+        data: options of `DataConfig`.
+        steps: optimiser steps of a training, whatever the number of trajectories.
+        checks: how often it is validated on the way.
+        rates: learning rates to choose from, on the validation split.
+        test_windows: windows of the test split that errors are averaged over.
+    """
+
+    task: str
+    simulator: Mapping[str, Any]
+    splits: Mapping[str, int]
+    sizes: tuple[int, ...]
+    seeds: int
+    params: int
+    model: Mapping[str, Any]
+    data: Mapping[str, Any]
+    steps: int
+    checks: int = 10
+    rates: tuple[float, ...] = (5e-4, 1.5e-3, 5e-3)
+    test_windows: int = 128
+
+    @property
+    def tuned_on(self) -> int:
+        """Training trajectories with which learning rates are chosen: the middle size."""
+        return self.sizes[len(self.sizes) // 2]
+
+    def files(self, folder: Path) -> list[Plan]:
+        """The data to make."""
+        options = dict(self.simulator)
+        simulator = create(self.task, options.pop("preset", "paper"), **options)
+        return plans(simulator, folder / self.task, self.splits)
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A model of the comparison.
+
+    Attributes:
+        label: for people.
+        name: in the registry of models.
+        options: of the model.
+        backgrounds: whether it is told the known constants of the task.
+        like: name of the contender whose learning rate it uses; by default its own is found.
+        plain: it is no convolutional network: the setting's options are not for it.
+    """
+
+    label: str
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    backgrounds: bool = False
+    like: str = ""
+    plain: bool = False
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training.
+
+    Attributes:
+        setting: task and size.
+        key: name of the contender.
+        contender: the model.
+        trajectories: of the training split.
+        rate: learning rate.
+        seed: of weights and of the order of the data.
+    """
+
+    setting: Setting
+    key: str
+    contender: Contender
+    trajectories: int
+    rate: float
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Of its folder."""
+        return f"{self.setting.task}-{self.key}-n{self.trajectories}-lr{self.rate:g}-s{self.seed}"
+
+    @property
+    def detailed(self) -> bool:
+        """Whether rollouts, pictures and all symmetries are measured: one run for each model."""
+        return self.seed == 0 and self.trajectories == max(self.setting.sizes)
+
+    def config(self, data: Path, runs: Path) -> TrainConfig:
+        """The configuration of the training."""
+        setting = self.setting
+        per_check = setting.steps // setting.checks
+        data_options = DataConfig(**setting.data)
+        batch = data_options.batch
+        files = {split: str(data / setting.task / f"{split}.h5") for split in SPLITS}
+        shared = {} if self.contender.plain else dict(setting.model)
+        return TrainConfig(
+            out=str(runs / self.name),
+            seed=self.seed,
+            data=replace(
+                data_options,
+                train=files["train"],
+                valid=files["valid"],
+                test=files["test"],
+                trajectories=self.trajectories,
+                per_trajectory=math.ceil(per_check * batch / self.trajectories),
+                backgrounds=self.contender.backgrounds,
+            ),
+            model=ModelConfig(
+                name=self.contender.name,
+                params=setting.params,
+                options={**shared, **self.contender.options},
+            ),
+            optimizer=OptimizerConfig(lr=self.rate, schedule="cosine", final_lr=1e-2),
+            trainer=TrainerConfig(epochs=setting.checks, steps=per_check, progress=False),
+        )
+
+    def fingerprint(self) -> dict[str, Any]:
+        """All that the result depends on, without names and the places of files."""
+        setting, contender = asdict(self.setting), asdict(self.contender)
+        for name in ("sizes", "seeds", "rates"):
+            del setting[name]
+        for name in ("label", "like"):
+            del contender[name]
+        described = {
+            "version": VERSION,
+            "setting": setting,
+            "contender": contender,
+            "trajectories": self.trajectories,
+            "rate": self.rate,
+            "seed": self.seed,
+            "detailed": self.detailed,
+        }
+        return json.loads(json.dumps(described))
+
+
+@dataclass(frozen=True)
+class Study:
+    """A list of comparisons.
+
+    Attributes:
+        name: of the preset.
+        settings: task -> setting.
+        contenders: name -> model.
+        scaling: task -> contenders that are compared for all sizes and seeds.
+        ablations: task -> contenders that are compared at the middle size.
+    """
+
+    name: str
+    settings: Mapping[str, Setting]
+    contenders: Mapping[str, Contender]
+    scaling: Mapping[str, tuple[str, ...]]
+    ablations: Mapping[str, tuple[str, ...]]
+
+    def tuning(self, task: str) -> list[Trial]:
+        """The trainings by which learning rates are chosen."""
+        setting = self.settings[task]
+        own = [key for key in self.scaling[task] if not self.contenders[key].like]
+        return [
+            Trial(setting, key, self.contenders[key], setting.tuned_on, rate, 0)
+            for key in own
+            for rate in setting.rates
+        ]
+
+    def trials(self, task: str, rates: Mapping[str, float], part: str) -> list[Trial]:
+        """The trainings of a part, once the learning rates are known.
+
+        Args:
+            task: which.
+            rates: contender -> learning rate.
+            part: ``"scaling"`` or ``"ablations"``.
+        """
+        setting = self.settings[task]
+        keys = (self.scaling if part == "scaling" else self.ablations).get(task, ())
+        sizes = setting.sizes if part == "scaling" else (setting.tuned_on,)
+        return [
+            Trial(
+                setting,
+                key,
+                self.contenders[key],
+                size,
+                rates[self.contenders[key].like or key],
+                seed,
+            )
+            for seed in range(setting.seeds)
+            for size in sizes
+            for key in keys
+        ]

@@ -1,0 +1,165 @@
+"""From records to numbers that can be compared: means, spreads, and what they say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Score:
+    """Errors of the seeds of one model on one size.
+
+    Attributes:
+        values: one for each seed; infinite where training diverged.
+    """
+
+    values: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """Of the seeds."""
+        return sum(self.values) / len(self.values)
+
+    @property
+    def spread(self) -> float:
+        """Half the distance of the best and the worst seed."""
+        return (max(self.values) - min(self.values)) / 2 if math.isfinite(self.mean) else 0.0
+
+    def below(self, other: Score) -> bool:
+        """Whether all seeds are below all seeds of the other."""
+        return max(self.values) < min(other.values)
+
+    def __str__(self) -> str:
+        if not math.isfinite(self.mean):
+            return "diverged"
+        return (
+            f"{self.mean:.3g} ± {self.spread:.1g}" if len(self.values) > 1 else f"{self.mean:.3g}"
+        )
+
+
+def scores(records: Sequence[Record]) -> dict[str, dict[int, Score]]:
+    """Contender -> trajectories -> errors of its seeds."""
+    values: dict[str, dict[int, list[float]]] = {}
+    for record in records:
+        error = record.get("error")
+        by_size = values.setdefault(record["contender"], {})
+        by_size.setdefault(record["trajectories"], []).append(
+            math.inf if error is None else float(error)
+        )
+    return {
+        key: {n: Score(tuple(found)) for n, found in sorted(by_size.items())}
+        for key, by_size in values.items()
+    }
+
+
+#: The models of other people.
+BASELINES = ("resnet", "clifford_resnet", "steerable_resnet", "fno", "gfno")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper, or an expectation of ours, and what was found.
+
+    Attributes:
+        text: the statement.
+        verdict: ``"yes"``, ``"no"`` or ``"within the spread of the seeds"``.
+        found: the numbers.
+    """
+
+    text: str
+    verdict: str
+    found: str
+
+
+def compare(text: str, ours: Score, other: Score, names: tuple[str, str], factor: float) -> Claim:
+    """Whether one error is below ``factor`` times another, beyond the spread of the seeds."""
+    ratio = ours.mean / other.mean if other.mean else math.nan
+    if ratio <= factor:
+        verdict = "yes" if ours.below(other) else "within the spread of the seeds"
+    else:
+        verdict = "no"
+    return Claim(text, verdict, f"{names[0]} {ours}, {names[1]} {other}: ratio {ratio:.2f}")
+
+
+def claims(task: str, records: Sequence[Record], ablations: Sequence[Record]) -> list[Claim]:
+    """What the study was made to find out, for one task."""
+    found, result = scores(records), []
+    labels = {r["contender"]: r["label"] for r in [*records, *ablations]}
+    there = [key for key in BASELINES if found.get(key)]
+    for key in ("cs_resnet", "ours"):
+        if key not in found or not there:
+            continue
+        for size in (min(found[key]), max(found[key])):
+            rivals = [k for k in there if size in found[k]]
+            if not rivals:
+                continue
+            best = min(rivals, key=lambda k: found[k][size].mean)
+            result.append(
+                compare(
+                    f"{labels[key]} is ahead of every baseline with {size} training simulations",
+                    found[key][size], found[best][size], (labels[key], labels[best]), 1.0,
+                )
+            )  # fmt: skip
+    sizes = found.get("ours", {})
+    if task == "navier_stokes" and sizes and there:
+        size = max(sizes)
+        best = min(there, key=lambda k: found[k][size].mean if size in found[k] else math.inf)
+        result.append(
+            compare(
+                "ours is at least 30 % below the best baseline", sizes[size], found[best][size],
+                (labels["ours"], labels[best]), 0.7,
+            )
+        )  # fmt: skip
+    if task == "maxwell_spacetime" and "resnet" in found:
+        for key in ("cs_resnet", "ours"):
+            if key in found:
+                size = max(found[key])
+                result.append(
+                    compare(
+                        f"{labels[key]} has at most half the error of ResNet", found[key][size],
+                        found["resnet"][size], (labels[key], labels["resnet"]), 0.5,
+                    )
+                )  # fmt: skip
+    if "cs_complete" in found and "cs_resnet" in found:
+        size = max(found["cs_complete"])
+        result.append(
+            compare(
+                "complete kernels are at least as good as implicit ones at equal parameters",
+                found["cs_complete"][size], found["cs_resnet"][size],
+                (labels["cs_complete"], labels["cs_resnet"]), 1.0,
+            )
+        )  # fmt: skip
+    parts = scores(ablations)
+    pairs = (
+        ("cs_resnet", "cs_fixed_head", "learnt head weights help"),
+        ("ours", "ours_gate", "geometric products help"),
+        ("ours", "ours_blind", "backgrounds help"),
+        ("ours", "ours_implicit", "complete kernels help"),
+        ("ours", "ours_no_norm", "normalisation helps"),
+        ("cs_resnet", "cs_no_norm", "normalisation helps the paper's network"),
+    )
+    for with_it, without, text in pairs:
+        if with_it in parts and without in parts:
+            size = max(parts[with_it])
+            result.append(
+                compare(
+                    text, parts[with_it][size], parts[without][size],
+                    (labels[with_it], labels[without]), 1.0,
+                )
+            )  # fmt: skip
+    steerable = [r for r in records if r["contender"] not in BASELINES and "point_group" in r]
+    if steerable:
+        worst = max(float(r["point_group"]) for r in steerable)
+        result.append(
+            Claim(
+                "steerable models commute with the symmetries of the grid to 1e-5 in float32",
+                "yes" if worst <= 1e-5 else "no",
+                f"worst of {len(steerable)} trained models: {worst:.1e}",
+            )
+        )
+    return result

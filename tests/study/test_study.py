@@ -1,0 +1,210 @@
+"""A tiny study from end to end, and the numbers it is summed up by."""
+
+import json
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cscnn import CliffordAlgebra, CliffordSteerableConv, models
+from cscnn.cli import main
+from cscnn.study import presets
+from cscnn.study.freedom import degrees_of_freedom, kernel_dimension
+from cscnn.study.measure import run_trial
+from cscnn.study.page import write_page
+from cscnn.study.plan import Contender, Setting, Study
+from cscnn.study.runner import Runner, read_known
+from cscnn.study.summary import Claim, Score, compare, scores
+from cscnn.training.module import Forecast
+
+SETTING = Setting(
+    "sine_gordon",
+    simulator={"preset": "small", "grid": (12,), "frames": 16},
+    splits={"train": 3, "valid": 2, "test": 2},
+    sizes=(1, 2),
+    seeds=1,
+    params=1500,
+    model={"blocks": 1, "kernel_size": 3},
+    data={"frames_in": 4, "batch": 2, "valid_windows": 4},
+    steps=4,
+    checks=2,
+    rates=(1e-3, 1e-2),
+    test_windows=4,
+)
+COMPLETE = {"kernel": "complete"}
+TINY = Study(
+    "tiny",
+    {"sine_gordon": SETTING},
+    {
+        "resnet": Contender("ResNet", "resnet"),
+        "ours": Contender("ours", "cs_resnet", COMPLETE, backgrounds=True),
+        "ours_blind": Contender("ours, blind", "cs_resnet", COMPLETE, like="ours"),
+    },
+    {"sine_gordon": ("resnet", "ours")},
+    {"sine_gordon": ("ours", "ours_blind")},
+)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Runner:
+    runner = Runner(TINY, tmp_path_factory.mktemp("study"), workers=1, quiet=True)
+    runner.run("sine_gordon", ("scaling", "ablations"))
+    return runner
+
+
+def test_every_model_size_and_seed_has_a_record(finished: Runner) -> None:
+    records = finished.records("sine_gordon", "scaling")
+    assert {(r["contender"], r["trajectories"]) for r in records} == {
+        (key, n) for key in ("resnet", "ours") for n in (1, 2)
+    }
+    for record in records:
+        assert math.isfinite(record["error"])
+        assert abs(record["parameters"] - 1500) <= 45
+        assert record["curve"]["step"] == [2, 4]
+    blind = finished.records("sine_gordon", "ablations")
+    assert [r["contender"] for r in blind] == ["ours", "ours_blind"]
+
+
+def test_trials_in_processes_of_their_own(finished: Runner, tmp_path: Path) -> None:
+    """The order does not matter, nor who computes."""
+    trials = TINY.trials("sine_gordon", {"resnet": 1e-3, "ours": 1e-3}, "scaling")
+    some = [t for t in trials if t.key == "resnet"]
+    runner = Runner(TINY, tmp_path, workers=2, quiet=True)
+    runner.run_trials("two", some)
+    for trial in some:
+        here, there = runner.find(trial), finished.find(trial)
+        assert here is not None
+        if there is not None:
+            assert here["error"] == pytest.approx(there["error"], rel=1e-5)
+
+
+def test_the_rate_is_that_of_the_least_validation_error(finished: Runner) -> None:
+    rates = finished.rates("sine_gordon")
+    assert rates is not None
+    for key in ("resnet", "ours"):
+        found = {t.rate: finished.find(t) for t in TINY.tuning("sine_gordon") if t.key == key}
+        assert rates[key] == min(found, key=lambda rate: found[rate]["valid"])
+
+
+def test_symmetry_of_trained_models(finished: Runner) -> None:
+    worst = {r["contender"]: r["point_group"] for r in finished.records("sine_gordon", "scaling")}
+    assert worst["ours"] < 1e-5
+    assert worst["resnet"] > 1e-2
+
+
+def test_a_second_run_only_draws(
+    finished: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cscnn.study.runner.prepare_data", _must_not_be_called)
+    finished.run("sine_gordon", ("scaling", "ablations"))
+    page = write_page(finished, ["sine_gordon"], tmp_path)
+    text = page.read_text(encoding="utf-8")
+    for name in ("scaling", "convergence_sine_gordon", "ablations"):
+        assert f"figures/results_{name}.png" in text
+        assert (tmp_path / "figures" / f"results_{name}.png").stat().st_size > 1000
+    assert "| ours, blind |" in text
+    assert "backgrounds help" in text
+
+
+def test_records_of_an_earlier_study_are_not_run_again(
+    finished: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finished.save(tmp_path / "results.json")
+    known = read_known(tmp_path / "results.json")
+    monkeypatch.setattr("cscnn.study.runner.prepare_data", _must_not_be_called)
+    Runner(TINY, tmp_path / "a", known=known, quiet=True).run("sine_gordon", ("scaling",))
+    some = next(iter(known.values()))
+    some["plan"]["setting"]["steps"] = 5  # another plan: not reused
+    with pytest.raises(AssertionError, match="must not be called"):
+        Runner(TINY, tmp_path / "b", known=known, quiet=True).run("sine_gordon", ("scaling",))
+
+
+def _must_not_be_called(*_: object) -> None:
+    raise AssertionError("must not be called")
+
+
+def test_an_interrupted_trial_goes_on(
+    finished: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial = TINY.tuning("sine_gordon")[0]
+    reference = finished.find(trial)
+    assert reference is not None
+    shutil.copytree(finished.out / "data", tmp_path / "data")
+    with monkeypatch.context() as patch:
+        patch.setattr(Forecast, "training_step", _stop_in_second_epoch(Forecast.training_step))
+        with pytest.raises(KeyboardInterrupt):
+            run_trial(trial, tmp_path)
+    state = tmp_path / "runs" / trial.name / "state.ckpt"
+    assert state.exists()
+    record = run_trial(trial, tmp_path)
+    assert record["error"] == pytest.approx(reference["error"], rel=1e-5)
+    assert record["curve"]["valid"] == pytest.approx(reference["curve"]["valid"], rel=1e-5)
+    assert not state.exists()
+
+
+def _stop_in_second_epoch(step: Any) -> Any:
+    def stopping(self: Forecast, batch: Any, batch_idx: int) -> Any:
+        if self.current_epoch == 1:
+            raise KeyboardInterrupt
+        return step(self, batch, batch_idx)
+
+    return stopping
+
+
+def test_scores_and_verdicts() -> None:
+    records = [
+        {"contender": "a", "trajectories": 8, "error": e, "label": "A"} for e in (1.0, 2.0, 3.0)
+    ]
+    records.append({"contender": "b", "trajectories": 8, "label": "B", "diverged": "nan"})
+    found = scores(records)
+    assert found["a"][8].mean == 2.0
+    assert found["a"][8].spread == 1.0
+    assert str(found["b"][8]) == "diverged"
+    low, mixed, high = Score((1.0, 1.1)), Score((1.0, 4.2)), Score((4.0, 4.1))
+    verdicts = [compare("", x, high, ("x", "high"), 1.0).verdict for x in (low, mixed)]
+    assert verdicts == ["yes", "within the spread of the seeds"]
+    assert compare("", high, low, ("high", "low"), 1.0).verdict == "no"
+    assert isinstance(compare("", low, high, ("", ""), 0.1), Claim)
+    assert compare("", low, high, ("", ""), 0.1).verdict == "no"
+
+
+def test_degrees_of_freedom() -> None:
+    plane = CliffordAlgebra((1, 1))
+    implicit = CliffordSteerableConv(plane, 1, 1, 3)
+    # f0 on three orbits, f1 on two, times the weights of the head; complete: 3 + 8 + 8
+    assert kernel_dimension(implicit) < 19
+    free = CliffordSteerableConv(
+        plane, 2, 2, 3, kernel="complete", kernel_options={"radial": "free"}
+    )
+    assert kernel_dimension(free) == 19
+    assert sum(p.numel() for p in free.kernel.parameters()) == 4 * 19
+    resnet = models.build("resnet", "navier_stokes", width=2, blocks=1)
+    assert degrees_of_freedom(resnet) == resnet.n_parameters()
+
+
+@pytest.mark.parametrize("name", presets.STUDIES)
+def test_presets_are_consistent(name: str) -> None:
+    study = presets.STUDIES[name]
+    for task, setting in study.settings.items():
+        assert max(setting.sizes) <= setting.splits["train"]
+        assert setting.steps % setting.checks == 0
+        for key in (*study.scaling[task], *study.ablations.get(task, ())):
+            contender = study.contenders[key]
+            assert not contender.like or contender.like in study.scaling[task]
+        setting.files(Path("nowhere"))
+        names = [t.name for t in study.tuning(task)]
+        assert len(set(names)) == len(names)
+
+
+def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "navier_stokes", "--list", "--out", str(tmp_path / "none")]) == 0
+    assert "navier_stokes-ours-n32-lr0.005-s0" in capsys.readouterr().out
+    assert main(["study", "weather", "--out", str(tmp_path)]) == 1
+    assert "unknown task 'weather'" in capsys.readouterr().err
+    (tmp_path / "broken.json").write_text("[]")
+    assert main(["study", "--known", str(tmp_path / "broken.json"), "--list"]) == 1
+    assert "holds no records" in capsys.readouterr().err
+    assert main(["study", "--draw", "--out", str(tmp_path / "empty")]) == 0
+    assert json.loads((tmp_path / "empty" / "results.json").read_text()) == {}
