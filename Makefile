@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 endif
 WORKERS ?= auto
 
-.PHONY: help demo test lint oracles bench models figures clean
+.PHONY: help demo test lint oracles bench models figures study clean
 help:
 	@echo "make demo   the main job: simulate, train two models, evaluate, report (minutes)"
 	@echo "make test   all tests"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench  speed, memory and rounding error beside the alternatives; writes docs/benchmarks.md"
 	@echo "make models  what each model costs on each task; writes docs/models.md"
 	@echo "make figures  the pictures of the README and of the data cards, into docs/figures"
+	@echo "make study  the paper's comparisons at a small size (hours); writes docs/results.md"
 	@echo "make clean  remove .venv and caches"
 
 $(BIN)/python:
@@ -60,6 +61,9 @@ models: $(VENV)/.dev
 figures: $(VENV)/.dev
 	$(BIN)/python examples/kernel_figures.py docs/figures
 	$(BIN)/python examples/data_figures.py docs/figures --cards docs/data --no-times
+
+study: $(VENV)/.dev
+	$(BIN)/cscnn study --preset small --out study --page docs
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

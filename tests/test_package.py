@@ -150,7 +150,7 @@ def test_bench_measures_and_writes(tmp_path, capsys):
     assert ours["error"] < 1e-5
     assert 0 < ours["peak_bytes"] < dense["peak_bytes"]
     assert data["machine"]["torch"] in paths[1].read_text()
-    assert not list(tmp_path.glob("*.tmp"))
+    assert not list(tmp_path.glob("*.tmp*"))
 
 
 def test_interrupted_bench_keeps_what_it_has(tmp_path, monkeypatch, capsys):
@@ -172,7 +172,7 @@ def test_interrupted_bench_keeps_what_it_has(tmp_path, monkeypatch, capsys):
     assert json.loads(paths[0].read_text())["rows"] == seen
     assert seen
     assert paths[1].read_text().count("| ours |") == len(seen)
-    assert not list(tmp_path.glob("*.tmp"))
+    assert not list(tmp_path.glob("*.tmp*"))
 
 
 def test_every_benchmark_yields_cases():

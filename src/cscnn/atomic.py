@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write under another name, then rename; on failure nothing is left behind."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A hidden file of the same kind to write; it takes the place of ``path`` if all goes well.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "numbers.txt"
+        >>> with replacing(path) as temporary:
+        ...     _ = temporary.write_text("1 2 3")
+        >>> path.read_text()
+        '1 2 3'
+    """
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp{path.suffix}")
     try:
-        temporary.write_text(text, encoding="utf-8")
+        yield temporary
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")

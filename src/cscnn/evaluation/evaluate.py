@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 import torch
 
 from cscnn.algebra.blades import check_int
+from cscnn.atomic import replacing
 from cscnn.data import open_fields
 from cscnn.evaluation.subject import Subject
 from cscnn.progress import Bar
@@ -42,12 +42,8 @@ class Evaluation:
         np.savez_compressed(packed, **arrays)
         text = json.dumps(self.result, indent=2, allow_nan=False) + "\n"
         for target, content in ((samples, packed.getvalue()), (path, text.encode())):
-            temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-            try:
+            with replacing(target) as temporary:
                 temporary.write_bytes(content)
-                temporary.replace(target)
-            finally:
-                temporary.unlink(missing_ok=True)
 
 
 def evaluate(

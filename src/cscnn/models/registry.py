@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from cscnn.atomic import replacing
 from cscnn.models.base import FieldModel
 from cscnn.models.tasks import Task, get_task
 
@@ -255,9 +256,8 @@ def save(model: FieldModel, path: str | Path) -> None:
 
     path = Path(path)
     tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
-    temporary = path.with_name(path.name + ".tmp")
-    save_file(tensors, temporary, metadata={"cscnn_model": json.dumps(model.config)})
-    temporary.replace(path)
+    with replacing(path) as temporary:
+        save_file(tensors, temporary, metadata={"cscnn_model": json.dumps(model.config)})
 
 
 def load(path: str | Path) -> FieldModel:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cscnn.atomic import replacing
 from cscnn.study.summary import Record, scores
 from cscnn.viz.backend import pyplot
 
@@ -178,10 +179,6 @@ def plot_ablations(records: Records) -> Any | None:
 
 def save(figure: Any, path: Path) -> None:
     """Write a picture whole or not at all, and close it."""
-    temporary = path.with_name(f".{path.stem}.tmp{path.suffix}")
-    try:
+    with replacing(path) as temporary:
         figure.savefig(temporary, dpi=110)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-        pyplot().close(figure)
+    pyplot().close(figure)

@@ -26,6 +26,7 @@ def add_commands(commands: Any) -> None:
 
 
 def _plot(args: argparse.Namespace) -> int:
+    from cscnn.atomic import replacing
     from cscnn.data.readers import open_fields
     from cscnn.progress import Bar
     from cscnn.viz import animate, plot_fields
@@ -43,11 +44,7 @@ def _plot(args: argparse.Namespace) -> int:
             )  # fmt: skip
         else:
             figure = plot_fields(source, args.trajectory, args.frames, args.fields)
-            temporary = out.with_name(f".{out.stem}.tmp{out.suffix}")
-            try:
+            with replacing(out) as temporary:
                 figure.savefig(temporary, dpi=150)
-                temporary.replace(out)
-            finally:
-                temporary.unlink(missing_ok=True)
     print(out)
     return 0
