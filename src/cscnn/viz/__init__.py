@@ -2,6 +2,13 @@
 
 from cscnn.viz.fields import plot_fields
 from cscnn.viz.films import animate
-from cscnn.viz.kernels import plot_kernel
+from cscnn.viz.kernel_story import draw_kernel_story
+from cscnn.viz.kernels import plot_kernel, plot_kernels
 
-__all__ = ["animate", "plot_fields", "plot_kernel"]
+__all__ = [
+    "animate",
+    "draw_kernel_story",
+    "plot_fields",
+    "plot_kernel",
+    "plot_kernels",
+]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cscnn.viz.panels import Panel
@@ -34,3 +36,14 @@ def add_colour_bar(figure: Figure, axes: list[Any], panel: Panel) -> None:
     bar.ax.tick_params(labelsize=7, length=2.5)
     bar.locator = matplotlib().ticker.MaxNLocator(5)
     bar.update_ticks()
+
+
+def save(figure: Figure, path: Path, dpi: int = 150) -> None:
+    """Write a figure whole or not at all; the same figure gives the same bytes."""
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    same = {"metadata": {"Software": None}} if path.suffix == ".png" else {}
+    try:
+        figure.savefig(temporary, dpi=dpi, **same)  # type: ignore[arg-type]
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

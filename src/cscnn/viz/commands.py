@@ -29,6 +29,7 @@ def _plot(args: argparse.Namespace) -> int:
     from cscnn.data.readers import open_fields
     from cscnn.progress import Bar
     from cscnn.viz import animate, plot_fields
+    from cscnn.viz.backend import save
     from cscnn.viz.films import SUFFIXES
 
     out = args.out or Path(args.file.with_suffix(".png").name)
@@ -43,11 +44,6 @@ def _plot(args: argparse.Namespace) -> int:
             )  # fmt: skip
         else:
             figure = plot_fields(source, args.trajectory, args.frames, args.fields)
-            temporary = out.with_name(f".{out.stem}.tmp{out.suffix}")
-            try:
-                figure.savefig(temporary, dpi=150)
-                temporary.replace(out)
-            finally:
-                temporary.unlink(missing_ok=True)
+            save(figure, out)
     print(out)
     return 0
