@@ -9,7 +9,7 @@ from cscnn.kernels import CompleteKernel, ImplicitKernel
 mpl = pytest.importorskip("matplotlib")
 mpl.use("Agg")
 
-from cscnn.viz import plot_kernel  # noqa: E402
+from cscnn.viz import plot_kernel, plot_kernels  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -69,3 +69,19 @@ def test_errors(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"pip install 'cscnn\[viz\]'"):
         plot_kernel(ImplicitKernel(CliffordAlgebra((1, 1)), 1, 1))
+
+
+def test_several_kernels_side_by_side(tmp_path):
+    algebra = CliffordAlgebra((1, 1))
+    kernels = {"one": ImplicitKernel(algebra, 1, 1), "two": CompleteKernel(algebra, 1, 1)}
+    figure = plot_kernels(kernels, resolution=9, title="both")
+    for part, kernel in zip(figure.subfigs, kernels.values(), strict=True):
+        alone = drawn(plot_kernel(kernel, resolution=9))
+        for shown, expected in zip(drawn(part), alone, strict=True):
+            assert (shown is None) == (expected is None)
+            assert shown is None or (shown == expected).all()
+    assert [part.get_suptitle() for part in figure.subfigs] == ["one", "two"]
+    assert figure.get_suptitle() == "both"
+    figure.savefig(tmp_path / "kernels.png", dpi=50)
+    with pytest.raises(ValueError, match="at least one, got none"):
+        plot_kernels({})

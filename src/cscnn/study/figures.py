@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cscnn.atomic import replacing
 from cscnn.study.summary import Record, scores
 from cscnn.viz.backend import pyplot
 
@@ -175,10 +173,3 @@ def plot_ablations(records: Records) -> Any | None:
             ax.text(0, row, f" {label}", va="center", fontsize=7)
         ax.set(title=task, yticks=[], xlabel="test error of one step (scaled MSE)")
     return figure
-
-
-def save(figure: Any, path: Path) -> None:
-    """Write a picture whole or not at all, and close it."""
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=110)
-    pyplot().close(figure)

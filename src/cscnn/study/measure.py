@@ -63,6 +63,7 @@ def run_trial(trial: Trial, out: Path) -> dict[str, Any]:
         common = out / "data" / trial.setting.task / "scaling.json"
         write_text(scaling, common.read_text(encoding="utf-8"))
     record: dict[str, Any] = {
+        "name": trial.name,
         "plan": trial.fingerprint(),
         "task": trial.setting.task,
         "contender": trial.key,

@@ -6,12 +6,17 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cscnn.atomic import write_text
+from cscnn.data import open_fields
 from cscnn.measure import machine
 from cscnn.study import figures
 from cscnn.study.plan import Setting
 from cscnn.study.runner import Runner
 from cscnn.study.summary import Record, claims, scores
+from cscnn.viz import draw_kernel_story, plot_comparison, plot_rollouts
+from cscnn.viz.backend import pyplot, save
 
 PARTS = ("scaling", "ablations")
 
@@ -47,7 +52,8 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
     def picture(name: str, figure: Any, alt: str) -> list[str]:
         if figure is None:
             return []
-        figures.save(figure, pictures / f"results_{name}.png")
+        save(figure, pictures / f"results_{name}.png", dpi=85)
+        pyplot().close(figure)
         return [f"![{alt}](figures/results_{name}.png)", ""]
 
     if scaling:
@@ -86,12 +92,51 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
         )
         for task, found in ablations.items():
             lines += [f"### {task}", "", *_table(found, study.settings[task]), ""]
+    lines += ["## Forecasts", ""]
+    for task, found in scaling.items():
+        shown = [r for r in found if r["contender"] in SHOWN and "rollout" in r]
+        alt = f"errors of rollouts of {task} by time"
+        lines += picture(f"rollouts_{task}", _rollouts(shown, task), alt)
+        alt = f"target, predictions and errors of {task}"
+        lines += picture(f"fields_{task}", _fields(runner, shown, task), alt)
+    lines += ["## Kernels", ""]
+    for name, caption in draw_kernel_story(pictures):
+        lines += [f"![{caption}](figures/{name})", "", caption, ""]
     missing = [task for task in tasks if task not in scaling]
     if missing:
         lines += [f"Not run yet: {', '.join(missing)}.", ""]
     path = folder / "results.md"
     write_text(path, "\n".join(lines).rstrip() + "\n")
     return path
+
+
+#: Models in pictures of forecasts, and fields of them.
+SHOWN = ("resnet", "cs_resnet", "ours")
+FIELDS = {"navier_stokes": ["smoke"], "maxwell3d": ["electric"]}
+
+
+def _rollouts(records: Sequence[Record], task: str) -> Any | None:
+    if not records:
+        return None
+    curves = {r["label"]: (r["rollout"]["times"], r["rollout"]["relative_l2"]) for r in records}
+    first = records[0]["rollout"]
+    still = (first["times"], first["persistence"]["relative_l2"])
+    return plot_rollouts(curves, persistence=still, title=task)
+
+
+def _fields(runner: Runner, records: Sequence[Record], task: str) -> Any | None:
+    """None where the runs are those of somebody else, whose fields are not kept."""
+    samples = {}
+    for record in records:
+        path = runner.samples(record)
+        if path.is_file():
+            with np.load(path) as arrays:
+                samples[record["label"]] = dict(arrays)
+    file = runner.out / "data" / task / "test.h5"
+    if not samples or not file.is_file():
+        return None
+    with open_fields(file) as source:
+        return plot_comparison(samples, source.header, fields=FIELDS.get(task), title=task)
 
 
 def _machine() -> str:

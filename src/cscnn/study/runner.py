@@ -70,6 +70,10 @@ class Runner:
         trials = self.study.trials(task, rates, part)
         return [r for r in map(self.find, trials) if r is not None]
 
+    def samples(self, record: Mapping[str, Any]) -> Path:
+        """Where the forecasts of a detailed trial are, if it was run here."""
+        return self.out / "runs" / str(record["name"]) / "samples.npz"
+
     def run(self, task: str, parts: Iterable[str]) -> None:
         """Everything of a task that is not there yet."""
         self.run_trials(f"{task}, learning rates", self.study.tuning(task))

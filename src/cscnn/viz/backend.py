@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cscnn.atomic import replacing
 from cscnn.viz.panels import Panel
 
 if TYPE_CHECKING:
@@ -34,3 +36,10 @@ def add_colour_bar(figure: Figure, axes: list[Any], panel: Panel) -> None:
     bar.ax.tick_params(labelsize=7, length=2.5)
     bar.locator = matplotlib().ticker.MaxNLocator(5)
     bar.update_ticks()
+
+
+def save(figure: Figure, path: Path, dpi: int = 150) -> None:
+    """Write a figure whole or not at all; the same figure gives the same bytes."""
+    same = {"metadata": {"Software": None}} if path.suffix == ".png" else {}
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=dpi, **same)  # type: ignore[arg-type]

@@ -26,10 +26,10 @@ def add_commands(commands: Any) -> None:
 
 
 def _plot(args: argparse.Namespace) -> int:
-    from cscnn.atomic import replacing
     from cscnn.data.readers import open_fields
     from cscnn.progress import Bar
     from cscnn.viz import animate, plot_fields
+    from cscnn.viz.backend import save
     from cscnn.viz.films import SUFFIXES
 
     out = args.out or Path(args.file.with_suffix(".png").name)
@@ -44,7 +44,6 @@ def _plot(args: argparse.Namespace) -> int:
             )  # fmt: skip
         else:
             figure = plot_fields(source, args.trajectory, args.frames, args.fields)
-            with replacing(out) as temporary:
-                figure.savefig(temporary, dpi=150)
+            save(figure, out)
     print(out)
     return 0

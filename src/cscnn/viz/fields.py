@@ -128,7 +128,7 @@ def draw(ax: Any, header: Header, panel: Panel, number: int) -> tuple[Any, Any]:
         panel.image[number].T,
         origin="lower",
         extent=(0, x, 0, y),
-        cmap="RdBu_r" if panel.signed else "viridis",
+        cmap=panel.colours,
         vmin=panel.limits[0],
         vmax=panel.limits[1],
         interpolation="nearest",

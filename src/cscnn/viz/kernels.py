@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from cscnn.algebra import CliffordAlgebra
 from cscnn.conv import CliffordSteerableConv
 from cscnn.kernels import SteerableKernel
-from cscnn.viz.backend import pyplot
+from cscnn.viz.backend import matplotlib, pyplot
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
+
+#: How the panels are to be read.
+LEGEND = "columns: input blade, rows: output blade; e1 points up, e2 right; own colour scale each"
 
 
 def plot_kernel(
@@ -45,6 +51,75 @@ def plot_kernel(
     Returns:
         a matplotlib figure; ``figure.savefig("kernel.png")`` writes it.
     """
+    sample = _sample(kernel, channel, resolution, extent, slice_at)
+    side = _inches(sample.algebra)
+    figure: Figure = pyplot().figure(figsize=(side, side), layout="constrained")
+    _draw(figure, sample, sample.title if title is None else title)
+    figure.supxlabel(LEGEND, fontsize=7)
+    return figure
+
+
+def plot_kernels(
+    kernels: Mapping[str, SteerableKernel | CliffordSteerableConv],
+    *,
+    channel: tuple[int, int] = (0, 0),
+    resolution: int = 101,
+    extent: float = 1.0,
+    slice_at: float = 0.0,
+    title: str | None = None,
+) -> Figure:
+    """The panels of several kernels side by side, each under its name.
+
+    Args:
+        kernels: title -> kernel or convolution.
+        title: above all of them.
+        The others as for `plot_kernel`.
+    """
+    if not kernels:
+        raise ValueError("a picture of kernels needs at least one, got none")
+    samples = {
+        name: _sample(kernel, channel, resolution, extent, slice_at)
+        for name, kernel in kernels.items()
+    }
+    sides = [_inches(sample.algebra) for sample in samples.values()]
+    matplotlib()
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(sum(sides), max(sides) + 0.3), layout="constrained")
+    parts = figure.subfigures(1, len(sides), squeeze=False, wspace=0.05, width_ratios=sides)
+    for part, (name, sample) in zip(parts[0], samples.items(), strict=True):
+        _draw(part, sample, name)
+    figure.supxlabel(LEGEND, fontsize=8)
+    if title:
+        figure.suptitle(title, fontsize=12)
+    return figure
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """A kernel on a grid.
+
+    Attributes:
+        values: (blades, blades, rows, columns).
+        shown: half-widths along both axes.
+        rest: third coordinate, 0 in two dimensions.
+        title: what it is.
+    """
+
+    algebra: CliffordAlgebra
+    values: Tensor
+    shown: tuple[float, float]
+    rest: float
+    title: str
+
+
+def _sample(
+    kernel: SteerableKernel | CliffordSteerableConv,
+    channel: tuple[int, int],
+    resolution: int,
+    extent: float,
+    slice_at: float,
+) -> _Sample:
     algebra = kernel.algebra
     if algebra.dim not in (2, 3):
         raise ValueError(f"kernels of 2 and 3 dimensions have a picture, got {algebra}")
@@ -56,11 +131,20 @@ def plot_kernel(
     if abs(slice_at) > extent:
         raise ValueError(f"slice_at must be between {-extent} and {extent}, got {slice_at}")
     values, shown, rest = _values(kernel, o, i, resolution, extent, slice_at)
+    title = f"{type(kernel).__name__} of Cl{algebra.signature}"
+    title += f", slice at {rest:g}" if algebra.dim == 3 else ""
+    return _Sample(algebra, values, shown, rest, title)
 
-    plt = pyplot()
+
+def _inches(algebra: CliffordAlgebra) -> float:
+    return 0.95 * algebra.n_blades + 0.8
+
+
+def _draw(figure: Figure | SubFigure, sample: _Sample, title: str) -> None:
+    """The panels of one kernel, in a figure or a part of one."""
+    algebra, values, shown = sample.algebra, sample.values, sample.shown
     n = algebra.n_blades
-    size = 0.95 * n + 0.8
-    figure, axes = plt.subplots(n, n, figsize=(size, size), layout="constrained")
+    axes = figure.subplots(n, n, squeeze=False)
     largest = values.abs().max().item()
     for row in range(n):
         for column in range(n):
@@ -88,22 +172,14 @@ def plot_kernel(
                     bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.8},
                 )
                 if len(set(algebra.metric)) == 2:
-                    _light_cone(ax, shown, rest, algebra.metric)
+                    _light_cone(ax, shown, sample.rest, algebra.metric)
             else:
                 ax.set(xlim=(0, 1), ylim=(0, 1))
             if row == 0:
                 ax.set_title(algebra.blade_names[column], fontsize=9)
             if column == 0:
                 ax.set_ylabel(algebra.blade_names[row], rotation=0, ha="right", fontsize=9)
-    if title is None:
-        title = f"{type(kernel).__name__} of Cl{algebra.signature}"
-        title += f", slice at {rest:g}" if algebra.dim == 3 else ""
     figure.suptitle(title, fontsize=11)
-    figure.supxlabel(
-        "columns: input blade, rows: output blade; e1 points up, e2 right; own colour scale each",
-        fontsize=7,
-    )
-    return figure
 
 
 def _values(

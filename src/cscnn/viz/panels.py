@@ -11,6 +11,7 @@ import numpy as np
 from cscnn.data.header import Header
 from cscnn.models.tasks import Field
 
+MAPS = {"signed": "RdBu_r", "positive": "viridis", "error": "PuOr_r"}  #: of colours
 PREFIXES = {0: "", -3: "m", -6: "µ", -9: "n", -12: "p", -15: "f", -18: "a"}
 
 
@@ -36,6 +37,7 @@ class Panel:
         limits: smallest and largest colour; symmetric about 0 for components, and for a scalar
             that has negative numbers.
         extend: which end of the colours stands for larger numbers, as in matplotlib's colour bars.
+        error: whether it is the difference of two fields, which has colours of its own.
     """
 
     label: str
@@ -43,11 +45,19 @@ class Panel:
     arrows: np.ndarray | None
     limits: tuple[float, float]
     extend: str
+    error: bool = False
 
     @property
     def signed(self) -> bool:
         """Whether colours need two directions."""
         return self.limits[0] < 0
+
+    @property
+    def colours(self) -> str:
+        """The name of the colour map."""
+        if self.error:
+            return MAPS["error"] if self.signed else "Purples"
+        return MAPS["signed" if self.signed else "positive"]
 
 
 def panels(
@@ -62,14 +72,19 @@ def panels(
     for frame in frames:
         stored = source.read(trajectory, frame, frame + 1)
         for name, found in planes.items():
-            values = np.asarray(stored[name][0], np.float64)
-            while values.ndim > 3:
-                values = values[:, :, values.shape[2] // 2]
-            found.append(values)
-    return [p for f in fields for p in _split(source.header, f, np.stack(planes[f.name]))]
+            found.append(plane(stored[name][0]))
+    return [p for f in fields for p in split(source.header, f, np.stack(planes[f.name]))]
 
 
-def _split(header: Header, field: Field, values: np.ndarray) -> Iterator[Panel]:
+def plane(values: np.ndarray) -> np.ndarray:
+    """The middle plane (x, y, components) of a frame (*space, components), or all of a line."""
+    values = np.asarray(values, np.float64)
+    while values.ndim > 3:
+        values = values[:, :, values.shape[2] // 2]
+    return values
+
+
+def split(header: Header, field: Field, values: np.ndarray) -> Iterator[Panel]:
     """The panels of a field (frames, *plane, components)."""
     units = "" if field.units in ("", "1") else f"\n[{field.units}]"
     if field.grade == 1 and header.time_axis is None and len(header.grid) > 1:
@@ -104,6 +119,14 @@ def colour_limits(image: np.ndarray, signed: bool) -> tuple[tuple[float, float],
         return (-top, top), "both" if clipped else "neither"
     low = float(sizes.min())
     return (low if 0.25 * top < low < top else 0.0, top), "max" if clipped else "neither"
+
+
+def relative_size(error: np.ndarray, target: np.ndarray) -> float | None:
+    """Size of the error / size of the target; None if that is no number."""
+    size = float(np.linalg.norm(target))
+    with np.errstate(all="ignore"):  # forecasts may have blown up
+        ratio = float(np.linalg.norm(error)) / size if size else np.nan
+    return ratio if np.isfinite(ratio) else None
 
 
 def cut(header: Header) -> str:

@@ -27,34 +27,56 @@ def draw_diagrams(header: Header, shown: Sequence[Panel], title: str) -> Figure:
     """
     from matplotlib.figure import Figure
 
-    x, t, space, time = _extent(header)
-    equal = header.time_axis is not None and 1 / SLENDER <= x / t <= SLENDER
-    longest = max(x, t)
-    width, height = (SIDE * x / longest, SIDE * t / longest) if equal else (SIDE, SIDE)
+    width, height = diagram_size(header)
     rows, columns = _table(len(shown))
     figure = Figure(
         figsize=((width + 0.9) * columns + 0.3, (height + 0.12) * rows + 0.6), layout="compressed"
     )
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for number, (ax, panel) in enumerate(zip(axes, shown, strict=False)):
-        ax.imshow(
-            panel.image,
-            origin="lower",
-            extent=(0, x, 0, t),
-            aspect="equal" if equal else "auto",
-            cmap="RdBu_r" if panel.signed else "viridis",
-            vmin=panel.limits[0],
-            vmax=panel.limits[1],
-            interpolation="nearest",
-        )
-        if header.time_axis is not None:
-            _light_cone(ax, x, t, "0.25" if panel.signed else "white")
-        _label(ax, space, time, bottom=number + columns >= len(shown), left=number % columns == 0)
+        draw_diagram(ax, header, panel, panel.image)
+        label_diagram(ax, header, bottom=number + columns >= len(shown), left=number % columns == 0)
         add_colour_bar(figure, [ax], panel)
     for ax in axes[len(shown) :]:
         ax.remove()
     figure.suptitle(title, fontsize=10)
     return figure
+
+
+def diagram_size(header: Header) -> tuple[float, float]:
+    """Inches of a diagram."""
+    x, t, _, _ = _extent(header)
+    longest = max(x, t)
+    return (SIDE * x / longest, SIDE * t / longest) if _equal(header) else (SIDE, SIDE)
+
+
+def draw_diagram(ax: Any, header: Header, panel: Panel, values: np.ndarray) -> None:
+    """One diagram of values (frames, x), with the colours of a panel."""
+    x, t, _, _ = _extent(header)
+    ax.imshow(
+        values,
+        origin="lower",
+        extent=(0, x, 0, t),
+        aspect="equal" if _equal(header) else "auto",
+        cmap=panel.colours,
+        vmin=panel.limits[0],
+        vmax=panel.limits[1],
+        interpolation="nearest",
+    )
+    if header.time_axis is not None:
+        dark = panel.signed or panel.error
+        _light_cone(ax, x, t, "0.25" if dark else "white")
+
+
+def label_diagram(ax: Any, header: Header, bottom: bool, left: bool) -> None:
+    """Ticks, and names and units of the axes where they are wanted."""
+    _, _, space, time = _extent(header)
+    ax.locator_params(nbins=4)
+    ax.tick_params(labelsize=7, length=2.5, labelbottom=bottom, labelleft=left)
+    if bottom:
+        ax.set_xlabel(space, fontsize=8)
+    if left:
+        ax.set_ylabel(time, fontsize=8)
 
 
 def draw_curves(
@@ -97,6 +119,12 @@ def _table(count: int) -> tuple[int, int]:
     return math.ceil(count / columns), columns
 
 
+def _equal(header: Header) -> bool:
+    """Whether both axes have one scale."""
+    x, t, _, _ = _extent(header)
+    return header.time_axis is not None and 1 / SLENDER <= x / t <= SLENDER
+
+
 def _extent(header: Header) -> tuple[float, float, str, str]:
     """Length, duration, and the labels of both axes."""
     spacing = header.spacing[-1] * header.grid[0]
@@ -120,15 +148,6 @@ def _extent(header: Header) -> tuple[float, float, str, str]:
 
 def _axis(name: str, unit: str) -> str:
     return f"{name} [{unit}]" if unit else name
-
-
-def _label(ax: Any, space: str, time: str, bottom: bool, left: bool) -> None:
-    ax.locator_params(nbins=4)
-    ax.tick_params(labelsize=7, length=2.5, labelbottom=bottom, labelleft=left)
-    if bottom:
-        ax.set_xlabel(space, fontsize=8)
-    if left:
-        ax.set_ylabel(time, fontsize=8)
 
 
 def _light_cone(ax: Any, x: float, t: float, colour: str) -> None:

@@ -12,13 +12,12 @@ import numpy as np
 
 from cscnn.models.tasks import Task
 from cscnn.viz.backend import matplotlib
-from cscnn.viz.panels import colour_limits
+from cscnn.viz.panels import MAPS, colour_limits, relative_size
 from cscnn.viz.report.contents import Contents, Samples
 
 BUDGET = 2_400_000  #: bytes of all fields of a page
 FRAMES = 48  #: at most
 LEVELS = 255  #: colours; the code above them stands for what is not a number
-MAPS = {"signed": "RdBu_r", "positive": "viridis", "error": "PuOr_r"}
 
 
 @dataclass(frozen=True)
@@ -230,12 +229,8 @@ def _typical(errors: Sequence[np.ndarray]) -> float:
 
 
 def _relative(error: np.ndarray, target: np.ndarray) -> list[float | None]:
-    found = []
-    for e, t in zip(error, target, strict=True):
-        size = float(np.linalg.norm(t))
-        ratio = float(np.linalg.norm(e)) / size if size else np.nan
-        found.append(float(f"{ratio:.4g}") if np.isfinite(ratio) else None)
-    return found
+    found = [relative_size(e, t) for e, t in zip(error, target, strict=True)]
+    return [None if ratio is None else float(f"{ratio:.4g}") for ratio in found]
 
 
 def _blob(blobs: dict[str, int], values: np.ndarray, low: float, high: float) -> int:
