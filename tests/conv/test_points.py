@@ -1,6 +1,9 @@
 """Convolution along edges: equal to the grid's, to naive sums, and exactly symmetric."""
 
+import copy
 import math
+import pickle
+from functools import partial
 
 import pytest
 import torch
@@ -22,10 +25,22 @@ from cscnn.geometry import (
 from cscnn.kernels import CompleteKernel
 
 METRICS = [(1, 1), (1, -1), (1, 1, 1), (1, -1, -1)]
+#: group -> one of its elements in R^{1,1} beside boosts, and one that it lacks
+GROUPS = {
+    "O": ((-1.0, 1.0), None),
+    "SO": ((-1.0, -1.0), (1.0, -1.0)),
+    "O+": ((1.0, -1.0), (-1.0, 1.0)),
+    "SO+": ((1.0, 1.0), (-1.0, -1.0)),
+}
 KERNELS = {
     "implicit": {"kernel": "implicit"},
     "complete": {"kernel": "complete"},
     "rings": {"kernel": "complete", "kernel_options": {"radial": "rings"}},
+}
+GRID_KERNELS = {
+    "implicit": ("implicit", {}),
+    "complete": ("complete", {}),
+    "free": ("complete", {"radial": "free", "group": "SO"}),
 }
 
 
@@ -71,16 +86,17 @@ def action(algebra, g, x):
 
 
 @pytest.mark.parametrize("mode", ["circular", "zeros"])
-@pytest.mark.parametrize("kernel", ["implicit", "complete"])
+@pytest.mark.parametrize(("kernel", "options"), GRID_KERNELS.values(), ids=GRID_KERNELS)
 @pytest.mark.parametrize("metric", METRICS)
-def test_on_a_full_grid_it_is_the_grid_convolution(metric, kernel, mode):
+def test_on_a_full_grid_it_is_the_grid_convolution(metric, kernel, options, mode):
     torch.manual_seed(0)
     algebra, d = CliffordAlgebra(metric), len(metric)
     half, size = (2, 6) if d == 2 else (1, 4)
     spacing = (0.5, *(1.0,) * (d - 1))
     grid = CliffordSteerableConv(
-        algebra, 2, 3, 2 * half + 1, kernel=kernel, padding_mode=mode, spacing=spacing
-    ).double()
+        algebra, 2, 3, 2 * half + 1, kernel=kernel, kernel_options=options, padding_mode=mode,
+        spacing=spacing,
+    ).double()  # fmt: skip
     torch.nn.init.normal_(grid.bias)
     x = torch.randn(2, 2, *(size,) * d, algebra.n_blades, dtype=torch.float64)
     axes = [step * torch.arange(size, dtype=torch.float64) for step in spacing]
@@ -152,6 +168,30 @@ def test_the_wrong_signature_is_not_symmetric():
     x = features(all_pairs(where), conv)
     moved = conv(action(spacetime, boost, x), all_pairs(where @ boost.mT))
     assert relative(moved, action(spacetime, boost, conv(x, all_pairs(where)))) > 1e-2
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_groups(group):
+    """Each kernel has the symmetries of its group and not those beyond it."""
+    conv = make((1, -1), kernel="complete", kernel_options={"group": group}, aggregation="mean")
+    where = cloud((1, -1))
+    x = features(all_pairs(where), conv)
+    y = conv(x, all_pairs(where))
+    assert relative(y, naive_mean(conv, x, all_pairs(where))) < 1e-12
+    inside, beyond = (torch.diag(torch.tensor(g or (1.0, 1.0)).double()) for g in GROUPS[group])
+    rapidity = torch.tensor(1.5, dtype=torch.float64)
+    boost = torch.stack([rapidity.cosh(), rapidity.sinh(), rapidity.sinh(), rapidity.cosh()])
+    g = inside @ boost.view(2, 2)
+    assert relative(conv(action(conv.algebra, g, x), all_pairs(where @ g.mT)), action(
+        conv.algebra, g, y)) < 1e-9  # fmt: skip
+    if GROUPS[group][1] is not None:
+        moved = conv(action(conv.algebra, beyond, x), all_pairs(where @ beyond))
+        assert relative(moved, action(conv.algebra, beyond, y)) > 1e-2
+
+
+def naive_mean(conv, x, edges):
+    bias = _bias(conv)
+    return (naive(conv, x, edges) - bias) / edges.degree.double()[:, None, None] + bias
 
 
 def test_arrow_of_time():
@@ -226,6 +266,21 @@ def test_gauge_and_isometries(space, kernel):
     assert error > 1e-2
 
 
+def test_the_wrong_signature_is_not_symmetric_on_curved_spaces():
+    space = de_sitter(2)
+    where = curved_cloud(space)
+    edges = space.edges(where)
+    h = CliffordAlgebra((1, -1)).random_orthogonal(
+        "boost", rapidity=1.0, batch=len(where), dtype=torch.float64
+    )
+    for metric in ((1, -1), (1, 1)):
+        conv = make(metric, aggregation="mean")
+        x = features(edges, conv)
+        moved = conv(action(conv.algebra, h, x), edges.change_frames(h))
+        error = relative(moved, action(conv.algebra, h, conv(x, edges)))
+        assert (error < 1e-9) if metric == space.metric else (error > 1e-2)
+
+
 def test_gauge_on_a_chart():
     chart = torus_of_revolution()
     torch.manual_seed(0)
@@ -254,7 +309,7 @@ def test_refining_the_sphere_converges_to_the_integral():
     conv = make((1, 1), 1, 1, radius=0.8, aggregation="integral", window=True)
     receivers = fibonacci_sphere(50)[0]
     values = []
-    sizes = (400, 1600, 6400, 102400)
+    sizes = (400, 1600, 6400, 51200)
     for count in sizes:
         where, weights = fibonacci_sphere(count)
         edges = space.edges(where, 0.8, receivers=receivers, weights=weights)
@@ -332,6 +387,20 @@ def test_from_many_points_to_few_and_back():
     assert up(coarse, radius_edges(few, 0.8, receivers=where)).shape == (40, 2, 8)
 
 
+def test_a_batch_of_clouds_is_each_cloud_by_itself():
+    conv = make((1, 1, 1), aggregation="mean")
+    clouds = [cloud((1, 1, 1), count, seed=count) for count in (3, 11, 1, 6)]
+    where, number = torch.cat(clouds), torch.repeat_interleave(torch.tensor([3, 11, 1, 6]))
+    for build in (all_pairs, lambda p, **o: nearest_edges(p, 4, **o)):
+        together = build(where, batch=number)
+        x = features(together, conv)
+        parts = x.split([len(c) for c in clouds])
+        each = [conv(part, build(c)) for part, c in zip(parts, clouds, strict=True)]
+        torch.testing.assert_close(conv(x, together), torch.cat(each))
+        stacked = Edges.cat([build(c) for c in clouds])
+        torch.testing.assert_close(conv(x, stacked), torch.cat(each))
+
+
 def test_nobody_near():
     conv = make((1, 1))
     far = 100 * torch.arange(4.0).double()[:, None].expand(4, 2)
@@ -376,6 +445,64 @@ def test_autocast_and_float32():
     assert y.dtype == torch.float32
     with torch.autocast("cpu", torch.bfloat16):
         assert relative(conv(x, edges), y) < 1e-6
+        assert conv(x.bfloat16(), edges).dtype == torch.bfloat16
+    with pytest.raises(TypeError, match=r"field is torch.float64 but the layer's weights"):
+        conv(x.double(), edges)
+
+
+def test_forces_can_be_trained_on():
+    """Gradients by positions have gradients."""
+    for kernel in ("implicit", "complete"):
+        conv = make((1, 1), 1, 1, kernel=kernel)
+        where = cloud((1, 1), 3).requires_grad_()
+        x = torch.randn(3, 1, 4, dtype=torch.float64)
+        fields = partial(lambda f, c, p: c(f, all_pairs(p))[:, 0, :2], x, conv)
+        assert torch.autograd.gradgradcheck(fields, where)
+
+
+def test_copies_and_state():
+    conv = make((1, -1), aggregation="integral", window=True)
+    edges = all_pairs(cloud((1, -1))).prepared()
+    x = features(edges, conv)
+    y = conv(x, edges)
+    same = copy.deepcopy((conv, edges))
+    assert torch.equal(same[0](x, same[1]), y)
+    loaded = make((1, -1), seed=1, aggregation="integral", window=True)
+    assert not torch.equal(loaded(x, edges), y)
+    loaded.load_state_dict(conv.state_dict())
+    assert torch.equal(loaded(x, edges), y)
+    assert torch.equal(pickle.loads(pickle.dumps(conv))(x, pickle.loads(pickle.dumps(edges))), y)
+    conv.reset_parameters()
+    assert not conv.bias.any()
+    assert 0.1 < conv(x, edges).std() / make((1, -1), aggregation="integral", window=True)(
+        x, edges
+    ).std() < 10  # fmt: skip
+
+
+@pytest.mark.usefixtures("fresh_compiler")
+def test_compile_and_export(monkeypatch):
+    conv = make((1, 1))
+    edges = all_pairs(cloud((1, 1), 6)).prepared()
+    x = features(edges, conv)
+    monkeypatch.setattr(points, "ROOM", 18 * 72)  # two groups, recomputed for gradients
+    compiled = torch.compile(conv, fullgraph=True, backend="aot_eager")
+    gradients = [
+        torch.autograd.grad(f(x, edges).square().sum(), list(conv.parameters()))
+        for f in (compiled, conv)
+    ]
+    for a, b in zip(*gradients, strict=True):
+        torch.testing.assert_close(a, b)
+
+    class OnThesePoints(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = conv
+
+        def forward(self, x):
+            return self.conv(x, edges)
+
+    program = torch.export.export(OnThesePoints(), (x,))
+    torch.testing.assert_close(program.module()(x), conv(x, edges))
 
 
 def test_bad_input():

@@ -229,6 +229,7 @@ class Chart:
 
     # --- edges ------------------------------------------------------------------------------------
 
+    @torch.no_grad()
     def edges(
         self,
         points: Tensor,
@@ -243,7 +244,7 @@ class Chart:
     ) -> Edges:
         """Edges along geodesics between points that are near in coordinates.
 
-        Points that no geodesic (that was found) joins have no edge.
+        Points that no geodesic (that was found) joins have no edge. No gradients reach the points.
 
         Args:
             points: (N, d) coordinates of the senders.

@@ -2,8 +2,8 @@
 
 All of them are quadrics {x : <x, x> = c R²} in a flat space R^{a,b}, with c = ±1, and one set of
 formulas serves every signature. For points x and y let t = 1 - <x, y> / (c R²). A geodesic joins
-them iff t < 2: an ellipse for t > 0, a straight null line for t = 0, a hyperbola for t < 0. Parallel
-transport along it is the reflection of the ambient space that exchanges x and -y.
+them iff t < 2: an ellipse for t > 0, a straight null line for t = 0, a hyperbola for t < 0.
+Parallel transport along it is the reflection of the ambient space that takes x to -y.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -116,7 +116,7 @@ class Edges:
         receiver, sender = (x.to(like.device) for x in (self.receiver, self.sender))
         return replace(self, receiver=receiver, sender=sender, **values)
 
-    def _changed(self, **changes: Tensor | None) -> Edges:
+    def _changed(self, **changes: Any) -> Edges:
         """The same pairs with other values; what was computed from the pairs is kept."""
         other = replace(self, **changes)
         other.__dict__.update({k: self.__dict__[k] for k in PAIRS_ONLY & self.__dict__.keys()})
