@@ -84,6 +84,10 @@ def test_data_format_example_runs(tmp_path):
     run_python("\n".join(readme_blocks("docs/data_format.md")), tmp_path)
 
 
+def test_geometry_examples_run(tmp_path):
+    run_python("\n".join(readme_blocks("docs/geometry.md")), tmp_path)
+
+
 def test_readme_commands_exist():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     makefile = (ROOT / "Makefile").read_text()

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
-from torch.func import jacfwd, vmap
+from torch.autograd import forward_ad
+from torch.func import vmap
 
 from cscnn.geometry.clouds import radius_edges
 from cscnn.geometry.edges import Edges
@@ -115,16 +116,16 @@ class Chart:
 
     def christoffel(self, x: Tensor) -> Tensor:
         """Γ^k_ij at points (N, d), as (N, k, i, j)."""
-        return vmap(self._christoffel)(self._check(x))
-
-    def _christoffel(self, x: Tensor) -> Tensor:
-        slope, form = jacfwd(self._twice, has_aux=True)(x)  # slope[i, j, k] = ∂_k g_ij
-        lowered = slope + slope.transpose(1, 2) - slope.permute(2, 0, 1)
-        return 0.5 * torch.einsum("kl,lij->kij", torch.linalg.inv(form), lowered)
-
-    def _twice(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        form = self._metric(x)
-        return form, form
+        count, d = self._check(x).shape
+        axes = torch.eye(d, dtype=x.dtype, device=x.device).repeat(count, 1)
+        with forward_ad.dual_level():  # the derivatives along all axes at once
+            points = forward_ad.make_dual(x.repeat_interleave(d, 0), axes)
+            form, slope = forward_ad.unpack_dual(vmap(self._metric)(points))
+        if slope is None:  # a constant metric
+            return x.new_zeros(count, d, d, d)
+        slope = slope.view(count, d, d, d).movedim(1, -1)  # [n, i, j, k] = ∂_k g_ij
+        lowered = slope + slope.transpose(2, 3) - slope.permute(0, 3, 1, 2)
+        return 0.5 * torch.linalg.solve(form[::d], lowered.flatten(2)).view_as(lowered)
 
     # --- along geodesics --------------------------------------------------------------------------
 
@@ -339,7 +340,7 @@ class _Flow:
         inside = self.chart.inside(z[:, 0]) & ~self.ended
         z = torch.where(inside[:, None, None], z, self.start)
         speed = z[:, 1]
-        turn = torch.einsum("nkij,ni->nkj", vmap(self.chart._christoffel)(z[:, 0]), speed)
+        turn = torch.einsum("nkij,ni->nkj", self.chart.christoffel(z[:, 0]), speed)
         change = torch.cat([speed.unsqueeze(1), -z[:, 1:] @ turn.mT], 1)
         inside = inside & change.isfinite().all(-1).all(-1)
         self.outside = self.outside | ~inside
