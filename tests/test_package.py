@@ -190,6 +190,12 @@ def test_a_case_needs_its_reference():
         Case("x", {"a": list}, reference="b")
 
 
+def test_bench_judges_peak_memory():
+    case = Case("x", {"a": list}, reference="a", gigabytes=1.0)
+    verdicts = [bench.runner._verdict(case, 1.0, peak, 1, 1.0) for peak in (10**8, 2 * 10**9)]
+    assert verdicts == ["memory ≤ 1 GB: met", "memory ≤ 1 GB: MISSED"]
+
+
 def test_bench_reports_slopes(monkeypatch):
     @bench.benchmark("growing", "for this test")
     def growing():
