@@ -84,6 +84,10 @@ def test_data_format_example_runs(tmp_path):
     run_python("\n".join(readme_blocks("docs/data_format.md")), tmp_path)
 
 
+def test_geometry_examples_run(tmp_path):
+    run_python("\n".join(readme_blocks("docs/geometry.md")), tmp_path)
+
+
 def test_readme_commands_exist():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     makefile = (ROOT / "Makefile").read_text()
@@ -184,6 +188,12 @@ def test_every_benchmark_yields_cases():
 def test_a_case_needs_its_reference():
     with pytest.raises(ValueError, match="'b' is not one of"):
         Case("x", {"a": list}, reference="b")
+
+
+def test_bench_judges_peak_memory():
+    case = Case("x", {"a": list}, reference="a", gigabytes=1.0)
+    verdicts = [bench.runner._verdict(case, 1.0, peak, 1, 1.0) for peak in (10**8, 2 * 10**9)]
+    assert verdicts == ["memory ≤ 1 GB: met", "memory ≤ 1 GB: MISSED"]
 
 
 def test_bench_reports_slopes(monkeypatch):

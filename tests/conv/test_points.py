@@ -1,86 +1,50 @@
-"""Convolution along edges: equal to the grid's, to naive sums, and exactly symmetric."""
+"""Convolution along edges: equal to the grid's and to naive sums, convergent, robust."""
 
+import copy
 import math
+import pickle
+from functools import partial
 
 import pytest
 import torch
+from point_builders import METRICS, bias_field, cloud, features, make, naive, relative
 
 from cscnn import CliffordAlgebra, CliffordSteerableConv
 from cscnn.conv import CliffordSteerablePointConv, points
 from cscnn.geometry import (
     Edges,
     all_pairs,
-    anti_de_sitter,
-    de_sitter,
     fibonacci_sphere,
-    hyperbolic,
     nearest_edges,
     radius_edges,
     sphere,
-    torus_of_revolution,
 )
 from cscnn.kernels import CompleteKernel
 
-METRICS = [(1, 1), (1, -1), (1, 1, 1), (1, -1, -1)]
 KERNELS = {
     "implicit": {"kernel": "implicit"},
     "complete": {"kernel": "complete"},
     "rings": {"kernel": "complete", "kernel_options": {"radial": "rings"}},
 }
-
-
-def make(metric, c_in=2, c_out=3, radius=1.0, seed=0, **options):
-    torch.manual_seed(seed)
-    conv = CliffordSteerablePointConv(CliffordAlgebra(metric), c_in, c_out, radius, **options)
-    torch.nn.init.normal_(conv.bias)
-    return conv.double()
-
-
-def features(edges, conv, seed=1):
-    generator = torch.Generator().manual_seed(seed)
-    shape = (edges.n_senders, conv.c_in, conv.algebra.n_blades)
-    return torch.randn(shape, generator=generator, dtype=torch.float64)
-
-
-def relative(a, b):
-    a, b = a.detach(), b.detach()
-    return float((a - b).abs().max() / b.abs().max())
-
-
-def naive(conv, x, edges):
-    """The sum as it is written, one edge after the other."""
-    y = torch.zeros(edges.n_receivers, conv.c_out, conv.algebra.n_blades, dtype=x.dtype)
-    for e in range(len(edges)):
-        f = x[edges.sender[e]]
-        if edges.transport is not None:
-            f = f @ conv.algebra.action(edges.transport[e]).T
-        kernel = conv.kernel(edges.position[e : e + 1] / conv.radius)[0]
-        weight = 1.0 if edges.weight is None else edges.weight[e]
-        y[edges.receiver[e]] += weight * torch.einsum("oCiB,iB->oC", kernel, f)
-    y[..., 0] += conv.bias
-    return y
-
-
-def cloud(metric, count=9, seed=0, size=0.5):
-    generator = torch.Generator().manual_seed(seed)
-    return size * torch.randn(count, len(metric), generator=generator, dtype=torch.float64)
-
-
-def action(algebra, g, x):
-    return x @ algebra.action(g).mT
+GRID_KERNELS = {
+    "implicit": ("implicit", {}),
+    "complete": ("complete", {}),
+    "free": ("complete", {"radial": "free", "group": "SO"}),
+}
 
 
 @pytest.mark.parametrize("mode", ["circular", "zeros"])
-@pytest.mark.parametrize("kernel", ["implicit", "complete"])
+@pytest.mark.parametrize(("kernel", "options"), GRID_KERNELS.values(), ids=GRID_KERNELS)
 @pytest.mark.parametrize("metric", METRICS)
-def test_on_a_full_grid_it_is_the_grid_convolution(metric, kernel, mode):
+def test_on_a_full_grid_it_is_the_grid_convolution(metric, kernel, options, mode):
     torch.manual_seed(0)
     algebra, d = CliffordAlgebra(metric), len(metric)
     half, size = (2, 6) if d == 2 else (1, 4)
     spacing = (0.5, *(1.0,) * (d - 1))
     grid = CliffordSteerableConv(
-        algebra, 2, 3, 2 * half + 1, kernel=kernel, padding_mode=mode, spacing=spacing
-    ).double()
+        algebra, 2, 3, 2 * half + 1, kernel=kernel, kernel_options=options, padding_mode=mode,
+        spacing=spacing,
+    ).double()  # fmt: skip
     torch.nn.init.normal_(grid.bias)
     x = torch.randn(2, 2, *(size,) * d, algebra.n_blades, dtype=torch.float64)
     axes = [step * torch.arange(size, dtype=torch.float64) for step in spacing]
@@ -124,121 +88,6 @@ def test_groups_and_their_recomputation_change_nothing(options, monkeypatch):
         torch.testing.assert_close(a, b, atol=1e-11, rtol=1e-11)
 
 
-@pytest.mark.parametrize("kernel", ["implicit", "complete"])
-@pytest.mark.parametrize("metric", [*METRICS, (1, -1, -1, -1)])
-def test_isometries_of_flat_space(metric, kernel):
-    conv = make(metric, kernel=kernel, aggregation="mean")
-    algebra = conv.algebra
-    where = cloud(metric)
-    edges = all_pairs(where)
-    x = features(edges, conv)
-    y = conv(x, edges)
-    for kind in algebra.kinds():
-        g = algebra.random_orthogonal(
-            kind, rapidity=2.0, generator=torch.Generator().manual_seed(3), dtype=torch.float64
-        )
-        moved = all_pairs(where @ g.mT + torch.arange(len(metric)))
-        error = relative(conv(action(algebra, g, x), moved), action(algebra, g, y))
-        assert error < 1e-9, kind
-    order = torch.randperm(9)
-    assert relative(conv(x[order], all_pairs(where[order])), y[order]) < 1e-12
-
-
-def test_the_wrong_signature_is_not_symmetric():
-    conv = make((1, 1), aggregation="mean")
-    spacetime = CliffordAlgebra((1, -1))
-    boost = spacetime.random_orthogonal("boost", rapidity=1.0, dtype=torch.float64)
-    where = cloud((1, 1))
-    x = features(all_pairs(where), conv)
-    moved = conv(action(spacetime, boost, x), all_pairs(where @ boost.mT))
-    assert relative(moved, action(spacetime, boost, conv(x, all_pairs(where)))) > 1e-2
-
-
-def test_arrow_of_time():
-    """Kernels of O+ keep orthochronous symmetry and break time reversal; causal ones look back."""
-    options = {"group": "O+", "causal": True}
-    conv = make((1, -1), kernel="complete", kernel_options=options)
-    where = cloud((1, -1))
-    x = features(all_pairs(where), conv)
-    y = conv(x, all_pairs(where))
-    boost = conv.algebra.random_orthogonal("boost", dtype=torch.float64)
-    boost = boost * boost[0, 0].sign()
-    moved = conv(action(conv.algebra, boost, x), all_pairs(where @ boost.mT))
-    assert relative(moved, action(conv.algebra, boost, y)) < 1e-9
-    reverse = torch.diag(torch.tensor([-1.0, 1.0])).double()
-    back = conv(action(conv.algebra, reverse, x), all_pairs(where @ reverse))
-    assert relative(back, action(conv.algebra, reverse, y)) > 1e-2
-    last = int(where[:, 0].argmax())
-    changed = x.clone()
-    changed[last] += 1
-    others = torch.arange(9) != last
-    assert torch.equal(conv(changed, all_pairs(where))[others], y[others])
-
-
-CURVED = {
-    "S2": sphere(2), "S3": sphere(3), "H2": hyperbolic(2),
-    "dS2": de_sitter(2), "AdS2": anti_de_sitter(2), "dS3": de_sitter(3),
-}  # fmt: skip
-
-
-def curved_cloud(space, count=10):
-    axis = space.ambient.index(space.sign)
-    start = torch.zeros(count, len(space.ambient), dtype=torch.float64)
-    start[:, axis] = 1
-    generator = torch.Generator().manual_seed(0)
-    v = 0.5 * torch.randn(count, space.dim, 1, generator=generator, dtype=torch.float64)
-    return space.exp(start, (space.frames(start) @ v).squeeze(-1))
-
-
-@pytest.mark.parametrize("kernel", ["implicit", "complete"])
-@pytest.mark.parametrize("space", CURVED.values(), ids=CURVED)
-def test_gauge_and_isometries(space, kernel):
-    conv = make(space.metric, kernel=kernel, aggregation="mean")
-    where = curved_cloud(space)
-    frames = space.frames(where)
-    edges = space.edges(where, frames=frames)
-    x = features(edges, conv)
-    y = conv(x, edges)
-    # Other frames: outputs change by ρ(h_n).
-    h = conv.algebra.random_orthogonal(
-        "any", rapidity=1.0, batch=len(x), generator=torch.Generator().manual_seed(1),
-        dtype=torch.float64,
-    )  # fmt: skip
-    expected = action(conv.algebra, h, y)
-    turned = space.edges(where, frames=frames @ torch.linalg.inv(h))
-    for other in (turned, edges.change_frames(h)):
-        assert relative(conv(action(conv.algebra, h, x), other), expected) < 1e-9
-    # Moved points, with frames and features pushed along: the same numbers.
-    ambient = CliffordAlgebra(space.ambient)
-    for kind in ambient.kinds():
-        g = ambient.random_orthogonal(
-            kind, rapidity=1.0, generator=torch.Generator().manual_seed(2), dtype=torch.float64
-        )
-        assert relative(conv(x, space.edges(where @ g.mT, frames=g @ frames)), y) < 1e-9, kind
-    # The control: without transport, frames matter.
-    blind = [
-        Edges(e.receiver, e.sender, e.position, n_receivers=len(x), n_senders=len(x))
-        for e in (edges, edges.change_frames(h))
-    ]
-    error = relative(
-        conv(action(conv.algebra, h, x), blind[1]), action(conv.algebra, h, conv(x, blind[0]))
-    )
-    assert error > 1e-2
-
-
-def test_gauge_on_a_chart():
-    chart = torus_of_revolution()
-    torch.manual_seed(0)
-    where = torch.rand(6, 2, dtype=torch.float64)
-    conv = make((1, 1), aggregation="mean")
-    edges = chart.edges(where, 0.9)
-    x = features(edges, conv)
-    h = conv.algebra.random_orthogonal("any", batch=6, dtype=torch.float64)
-    turned = chart.edges(where, 0.9, frames=chart.frames(where) @ torch.linalg.inv(h))
-    y = conv(action(conv.algebra, h, x), turned)
-    assert relative(y, action(conv.algebra, h, conv(x, edges))) < 1e-9
-
-
 def field_on_sphere(where, frames):
     """A smooth scalar and vector field as multivectors in frames."""
     scalar = torch.sin(2 * where[:, 0]) + where[:, 1] * where[:, 2]
@@ -254,7 +103,7 @@ def test_refining_the_sphere_converges_to_the_integral():
     conv = make((1, 1), 1, 1, radius=0.8, aggregation="integral", window=True)
     receivers = fibonacci_sphere(50)[0]
     values = []
-    sizes = (400, 1600, 6400, 102400)
+    sizes = (400, 1600, 6400, 51200)
     for count in sizes:
         where, weights = fibonacci_sphere(count)
         edges = space.edges(where, 0.8, receivers=receivers, weights=weights)
@@ -313,12 +162,8 @@ def test_means_divide_by_edges_and_weights():
         conv = CliffordSteerablePointConv(
             plain.algebra, 2, 3, kernel=plain.kernel, aggregation=aggregation
         ).double()
-        expected = (naive(plain, x, edges) - _bias(plain)) / total[:, None, None]
+        expected = (naive(plain, x, edges) - bias_field(plain)) / total[:, None, None]
         assert relative(conv(x, edges), expected) < 1e-12
-
-
-def _bias(conv):
-    return torch.nn.functional.pad(conv.bias[:, None], (0, conv.algebra.n_blades - 1)).detach()
 
 
 def test_from_many_points_to_few_and_back():
@@ -332,19 +177,33 @@ def test_from_many_points_to_few_and_back():
     assert up(coarse, radius_edges(few, 0.8, receivers=where)).shape == (40, 2, 8)
 
 
+def test_a_batch_of_clouds_is_each_cloud_by_itself():
+    conv = make((1, 1, 1), aggregation="mean")
+    clouds = [cloud((1, 1, 1), count, seed=count) for count in (3, 11, 1, 6)]
+    where, number = torch.cat(clouds), torch.repeat_interleave(torch.tensor([3, 11, 1, 6]))
+    for build in (all_pairs, lambda p, **o: nearest_edges(p, 4, **o)):
+        together = build(where, batch=number)
+        x = features(together, conv)
+        parts = x.split([len(c) for c in clouds])
+        each = [conv(part, build(c)) for part, c in zip(parts, clouds, strict=True)]
+        torch.testing.assert_close(conv(x, together), torch.cat(each))
+        stacked = Edges.cat([build(c) for c in clouds])
+        torch.testing.assert_close(conv(x, stacked), torch.cat(each))
+
+
 def test_nobody_near():
     conv = make((1, 1))
     far = 100 * torch.arange(4.0).double()[:, None].expand(4, 2)
     lonely = radius_edges(far, 1.0, loops=False)
     x = features(lonely, conv).requires_grad_()
     y = conv(x, lonely)
-    assert torch.equal(y, _bias(conv).expand_as(y))
+    assert torch.equal(y, bias_field(conv).expand_as(y))
     y.sum().backward()
     assert torch.equal(x.grad, torch.zeros_like(x))
     half = radius_edges(far, 1.0, receivers=far[:2] + torch.tensor([[0.0], [50.0]]))
     y = conv(features(half, conv), half)
-    assert torch.equal(y[1], _bias(conv))
-    assert not torch.equal(y[0], _bias(conv))
+    assert torch.equal(y[1], bias_field(conv))
+    assert not torch.equal(y[0], bias_field(conv))
     for aggregation in ("mean", "weighted mean"):
         some = make((1, 1), aggregation=aggregation)
         zero = half.weighted(torch.zeros(4))
@@ -376,6 +235,64 @@ def test_autocast_and_float32():
     assert y.dtype == torch.float32
     with torch.autocast("cpu", torch.bfloat16):
         assert relative(conv(x, edges), y) < 1e-6
+        assert conv(x.bfloat16(), edges).dtype == torch.bfloat16
+    with pytest.raises(TypeError, match=r"field is torch.float64 but the layer's weights"):
+        conv(x.double(), edges)
+
+
+def test_forces_can_be_trained_on():
+    """Gradients by positions have gradients."""
+    for kernel in ("implicit", "complete"):
+        conv = make((1, 1), 1, 1, kernel=kernel)
+        where = cloud((1, 1), 3).requires_grad_()
+        x = torch.randn(3, 1, 4, dtype=torch.float64)
+        fields = partial(lambda f, c, p: c(f, all_pairs(p))[:, 0, :2], x, conv)
+        assert torch.autograd.gradgradcheck(fields, where)
+
+
+def test_copies_and_state():
+    conv = make((1, -1), aggregation="integral", window=True)
+    edges = all_pairs(cloud((1, -1))).prepared()
+    x = features(edges, conv)
+    y = conv(x, edges)
+    same = copy.deepcopy((conv, edges))
+    assert torch.equal(same[0](x, same[1]), y)
+    loaded = make((1, -1), seed=1, aggregation="integral", window=True)
+    assert not torch.equal(loaded(x, edges), y)
+    loaded.load_state_dict(conv.state_dict())
+    assert torch.equal(loaded(x, edges), y)
+    assert torch.equal(pickle.loads(pickle.dumps(conv))(x, pickle.loads(pickle.dumps(edges))), y)
+    conv.reset_parameters()
+    assert not conv.bias.any()
+    assert 0.1 < conv(x, edges).std() / make((1, -1), aggregation="integral", window=True)(
+        x, edges
+    ).std() < 10  # fmt: skip
+
+
+@pytest.mark.usefixtures("fresh_compiler")
+def test_compile_and_export(monkeypatch):
+    conv = make((1, 1))
+    edges = all_pairs(cloud((1, 1), 6)).prepared()
+    x = features(edges, conv)
+    monkeypatch.setattr(points, "ROOM", 18 * 72)  # two groups, recomputed for gradients
+    compiled = torch.compile(conv, fullgraph=True, backend="aot_eager")
+    gradients = [
+        torch.autograd.grad(f(x, edges).square().sum(), list(conv.parameters()))
+        for f in (compiled, conv)
+    ]
+    for a, b in zip(*gradients, strict=True):
+        torch.testing.assert_close(a, b)
+
+    class OnThesePoints(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = conv
+
+        def forward(self, x):
+            return self.conv(x, edges)
+
+    program = torch.export.export(OnThesePoints(), (x,))
+    torch.testing.assert_close(program.module()(x), conv(x, edges))
 
 
 def test_bad_input():

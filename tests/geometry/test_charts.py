@@ -5,7 +5,15 @@ import math
 import pytest
 import torch
 
-from cscnn.geometry import Chart, de_sitter, hyperbolic, schwarzschild, sphere, torus_of_revolution
+from cscnn.geometry import (
+    Chart,
+    anti_de_sitter,
+    de_sitter,
+    hyperbolic,
+    schwarzschild,
+    sphere,
+    torus_of_revolution,
+)
 
 
 def _diag(*values):
@@ -32,6 +40,12 @@ CLOSED = {
         de_sitter(2),
         (None, 2 * math.pi),
     ),
+    "AdS2": (  # the first coordinate is time, which is an angle
+        lambda x: _diag(x[1].cosh() ** 2, -torch.ones_like(x[0])),
+        lambda x: torch.stack([x[1].cosh() * x[0].cos(), x[1].cosh() * x[0].sin(), x[1].sinh()]),
+        anti_de_sitter(2),
+        (2 * math.pi, None),
+    ),
 }
 
 
@@ -41,6 +55,7 @@ def test_equals_the_closed_form(name):
     chart = Chart(metric, space.metric, periods=periods)
     torch.manual_seed(0)
     x = torch.rand(8, 2, dtype=torch.float64) * torch.tensor([0.8, 6.2]) + 0.7
+    x = x.flip(-1) if name == "AdS2" else x
     frames = chart.frames(x)
     tangent = torch.func.vmap(torch.func.jacfwd(embed))(x)
     edges = chart.edges(x, (1.0, 1.0), frames=frames)
@@ -100,6 +115,29 @@ def test_points_that_no_geodesic_reaches_have_no_edge():
     assert pairs == {(0, 0), (1, 1), (2, 2), (0, 2), (2, 0), (1, 2), (2, 1)}
     with pytest.raises(ValueError, match=r"in the domain; 1 is at \[0.0, 0.0\]"):
         plane.edges(torch.tensor([[1.0, 0.0], [0.0, 0.0]]), 1.0)
+
+
+def test_geodesics_that_leave_stop_near_the_border():
+    """And the others of the batch do not notice."""
+    plane = Chart(
+        lambda x: torch.diag(torch.stack([1 / x[0], x[0]])), (1, 1), domain=lambda x: x[:, 0] > 0.25
+    )
+    x = torch.ones(2, 2, dtype=torch.float64)
+    u = torch.tensor([[-2.0, 0.1], [1.0, 0.5]], dtype=torch.float64)
+    y = plane.exp(x, u)
+    assert y.isfinite().all()
+    assert 0.2 < y[0, 0] < 0.4
+    torch.testing.assert_close(y[1:], plane.exp(x[1:], u[1:]), atol=1e-9, rtol=0)
+    assert plane.transport(x, u, u.unsqueeze(1)).isfinite().all()
+
+
+def test_no_gradients_reach_the_points_of_a_chart():
+    chart = torus_of_revolution()
+    x = torch.rand(3, 2, requires_grad=True)
+    edges = chart.edges(x, 0.9)
+    assert edges.position.dtype == torch.float32
+    assert not edges.position.requires_grad
+    assert not edges.transport.requires_grad
 
 
 def test_radius_and_receivers():

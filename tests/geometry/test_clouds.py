@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from cscnn.geometry import all_pairs, interval_edges, nearest_edges, radius_edges
+from cscnn.geometry import all_pairs, clouds, interval_edges, nearest_edges, radius_edges
 
 
 def pairs_of(edges):
@@ -101,6 +101,26 @@ def test_interval_is_kept_by_boosts():
     assert pairs_of(moved) != pairs_of(ended), "the control: a Euclidean bound breaks it"
 
 
+def test_interval_in_blocks_and_batches(cloud, monkeypatch):
+    x, batch = cloud
+    signs = torch.tensor([1.0, -1.0, -1.0], dtype=torch.float64)
+    difference = x - x[:, None]
+    near = (difference.square() @ signs).abs() <= 0.25
+    monkeypatch.setattr(clouds, "BLOCK", 150)  # two receivers at a time
+    assert pairs_of(interval_edges(x, (1, -1, -1), 0.5)) == brute(near)
+    same = batch[:, None] == batch
+    edges = interval_edges(x, (1, -1, -1), 0.5, batch=batch, loops=False)
+    assert pairs_of(edges) == brute(near & same & ~torch.eye(60).bool())
+    few = interval_edges(x, (1, -1, -1), 0.5, receivers=x[:4])
+    assert pairs_of(few) == brute(near[:4])
+    # A cylinder: space is a circle of length 1.
+    wrapped = difference.clone()
+    wrapped[..., 1] -= wrapped[..., 1].round()
+    near = ((wrapped.square() @ signs).abs() <= 0.25) & (wrapped.norm(dim=-1) <= 0.4)
+    around = interval_edges(x, (1, -1, -1), 0.5, reach=0.4, period=(None, 1.0, None))
+    assert pairs_of(around) == brute(near)
+
+
 def test_nobody_there():
     none = torch.zeros(0, 3)
     for edges in (radius_edges(none, 1.0), nearest_edges(none, 2), all_pairs(none)):
@@ -128,6 +148,7 @@ def test_gradients_reach_the_points():
         (lambda x: radius_edges(x, 1.0, batch=torch.ones(3)), "an integer for each of 4 points"),
         (lambda x: nearest_edges(x, 0), "at least 1, got 0"),
         (lambda x: interval_edges(x, (1, -1, -1), 1.0), "each of 2 axes, got"),
+        (lambda x: interval_edges(x, (1, -1), 1.0, period=(1.0, None)), "needs a reach"),
         (lambda x: all_pairs(x, receivers=x[:2], loops=False), "receivers that are the senders"),
     ],
 )

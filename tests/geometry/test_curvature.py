@@ -181,13 +181,43 @@ def test_antipodes_and_two_sheets():
         assert edges.receiver.tolist() == edges.sender.tolist() == [0, 1]
 
 
-def test_gradients_are_finite_everywhere():
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_values_and_gradients_are_finite_everywhere(dtype):
+    """Antipodes, coincident points, light cones, points that no geodesic joins."""
+    for space, rows in (
+        (sphere(2), [[1, 0, 0], [-1, 0, 0], [0, 1, 0], [1, 0, 0], [-1, 1e-6, 0]]),
+        (de_sitter(2), [[0, 1, 0], [2, -(5**0.5), 0], [0, -1, 0], [0, 1, 0], [1.5, 1, 1.5]]),
+        (hyperbolic(2), [[1, 0, 0], [-1, 0, 0], [1, 0, 0], [2**0.5, 1, 0], [-(2**0.5), 1, 0]]),
+    ):
+        x = torch.tensor(rows, dtype=dtype, requires_grad=True)
+        n, m = torch.cartesian_prod(torch.arange(5), torch.arange(5)).unbind(-1)
+        v, joined = space.log(x[n], x[m])
+        moved = space.transport(x[n], x[m], v.unsqueeze(1)).squeeze(1)
+        assert not moved[~joined].any()
+        edges = space.edges(x, frames=space.frames(x.detach()))
+        there = space.exp(x[n], v)
+        values = (v, moved, there, edges.position, edges.transport)
+        assert all(value.isfinite().all() for value in values)
+        gradient = torch.autograd.grad(sum(value.square().sum() for value in values), x)[0]
+        assert gradient.isfinite().all()
+
+
+def test_transport_next_to_antipodes_is_an_isometry():
     space = sphere(2)
-    x = torch.tensor([[1.0, 0, 0], [-1, 0, 0], [0, 1, 0], [1, 0, 0]], dtype=torch.float64)
-    x.requires_grad_()
-    v, _ = space.log(x[:1].expand(4, 3), x)
-    v.square().sum().backward()
-    assert x.grad.isfinite().all()
+    for dtype, angle in ((torch.float64, 1e-3), (torch.float32, 0.04)):
+        x = torch.tensor([[1.0, 0, 0]], dtype=dtype)
+        y = torch.tensor([[-math.cos(angle), 0.6 * math.sin(angle), 0.8 * math.sin(angle)]])
+        moved = space.edges(torch.cat([x, space.project(y.to(dtype))])).transport
+        gram = moved.mT @ moved
+        torch.testing.assert_close(gram, torch.eye(2, dtype=dtype).expand_as(gram))
+
+
+def test_long_geodesics_have_finite_gradients():
+    space = sphere(2, radius=1e-3)
+    x = torch.tensor([[1e-3, 0, 0]], dtype=torch.float64)
+    u = torch.tensor([[0.0, 2.0, 0.0]], dtype=torch.float64, requires_grad=True)  # 318 rounds
+    space.exp(x, u).sum().backward()
+    assert u.grad.isfinite().all()
 
 
 def test_neighbours_within_a_radius():
@@ -200,7 +230,12 @@ def test_neighbours_within_a_radius():
         assert 60 < len(near) < len(every)
         given = space.edges(x, 0.8, pairs=(every.receiver, every.sender))
         assert torch.equal(given.sender, near.sender)
-    assert len(de_sitter(2).edges(sample(de_sitter(2), 60), 0.8, reach=0.5)) < len(near)
+    for space in (de_sitter(2), sphere(2)):
+        x = sample(space, 60)
+        near, ended = space.edges(x, 0.8), space.edges(x, 0.8, reach=0.5)
+        given = space.edges(x, 0.8, reach=0.5, pairs=(near.receiver, near.sender))
+        assert torch.equal(given.sender, ended.sender)
+        assert len(ended) < len(near)
 
 
 def test_other_receivers():

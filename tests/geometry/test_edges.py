@@ -25,6 +25,15 @@ def test_groups_hold_every_edge_once_with_receivers_of_similar_degree():
         assert torch.equal(torch.cat(seen).sort().values, torch.arange(len(edges)))
 
 
+def test_what_is_sorted_once_stays_sorted():
+    edges = some_edges().prepared()
+    turned = edges.change_frames(torch.eye(2).double().expand(40, 2, 2))
+    for other in (edges.weighted(torch.ones(40)), turned, edges.to(torch.float32)):
+        assert other._similar is edges._similar
+    half = edges.select(torch.arange(len(edges)) % 2 == 0)
+    assert int(half.degree.sum()) == len(half) < len(edges)
+
+
 def test_receivers_without_edges_are_in_no_group():
     edges = radius_edges(torch.tensor([[0.0], [5.0]]), 1.0, receivers=torch.tensor([[9.0], [0.5]]))
     (group,) = edges.groups(10)

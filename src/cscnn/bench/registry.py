@@ -23,6 +23,7 @@ class Case:
         compare: the variants that compute what ``truth`` does; by default all.
         speedup: how many times faster than the reference the first variant has to be.
         memory: which fraction of the reference's peak memory the first variant may take.
+        gigabytes: how much peak memory the first variant may take.
         seconds: how long the first variant may take.
         judged: the variants that the targets are asked of; by default the first.
         repeats: at most this many measurements of each variant, for slow cases.
@@ -37,6 +38,7 @@ class Case:
     truth: Work | None = None
     speedup: float | None = None
     memory: float | None = None
+    gigabytes: float | None = None
     seconds: float | None = None
     compare: tuple[str, ...] | None = None
     judged: tuple[str, ...] | None = None
@@ -82,6 +84,7 @@ def names() -> tuple[str, ...]:
         data_cases,
         kernel_cases,
         model_cases,
+        point_cases,
         training_cases,
     )
 

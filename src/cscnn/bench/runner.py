@@ -81,15 +81,20 @@ def _measure(name: str, case: Case, repeats: int) -> Iterator[Row]:
             ratio=ratio,
             peak_bytes=peaks[variant],
             error=errors.get(variant),
-            target=_verdict(
-                case, ratio, peaks[variant] / max(peaks[case.reference], 1), medians[variant]
-            )
+            target=_verdict(case, ratio, peaks[variant], peaks[case.reference], medians[variant])
             if variant in judged
             else "",
         )
 
 
-def _verdict(case: Case, time_ratio: float, memory_ratio: float, seconds: float) -> str:
+def _verdict(case: Case, time_ratio: float, peak: int, of: int, seconds: float) -> str:
+    """What was asked and whether it held.
+
+    Args:
+        time_ratio: time relative to the reference.
+        peak, of: peak memory of the variant and of the reference, bytes.
+        seconds: time.
+    """
     parts = []
     if case.seconds is not None:
         met = "met" if seconds <= case.seconds else "MISSED"
@@ -100,7 +105,11 @@ def _verdict(case: Case, time_ratio: float, memory_ratio: float, seconds: float)
             parts.append(f"{case.speedup:g}x faster: {met} ({1 / time_ratio:.1f}x)")
         else:
             parts.append(f"time ≤ {1 / case.speedup:.2f}: {met} ({time_ratio:.2f})")
+    if case.gigabytes is not None:
+        met = "met" if peak <= case.gigabytes * 1e9 else "MISSED"
+        parts.append(f"memory ≤ {case.gigabytes:g} GB: {met}")
     if case.memory is not None:
+        memory_ratio = peak / max(of, 1)
         met = "met" if memory_ratio <= case.memory else "MISSED"
         parts.append(f"memory ≤ {case.memory:.2f}: {met} ({memory_ratio:.2f})")
     return ", ".join(parts)

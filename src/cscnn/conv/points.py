@@ -13,6 +13,7 @@ from torch.utils.checkpoint import checkpoint
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.blades import check_int
 from cscnn.algebra.clifford import check_algebra
+from cscnn.algebra.constants import transforming
 from cscnn.conv.precision import full_precision
 from cscnn.geometry.edges import Edges, Group
 from cscnn.kernels import Invariants, SteerableKernel, invariants
@@ -100,24 +101,26 @@ class CliffordSteerablePointConv(nn.Module):
             dict(kernel_options or {}),
             {"unit_variance": True} if kernel == "implicit" else {},
         )
-        if isinstance(kernel, str):
-            self._scale(neighbours)
+        self.table = message_table(self.kernel.basis)
+        self.neighbours = neighbours if isinstance(kernel, str) else None
+        self._scale()
         self.bias = nn.Parameter(torch.zeros(self.c_out)) if check_bias(bias, algebra) else None
 
-    def _scale(self, neighbours: int) -> None:
+    def _scale(self) -> None:
         """Let the initial weights give unit noise from unit noise, however it is added up."""
-        factor = 1.0
-        if self.aggregation in ("mean", "weighted mean"):
-            factor = neighbours
-        elif self.aggregation == "integral":  # a neighbour stands for this part of the ball
+        if self.neighbours is None or self.aggregation == "sum":
+            return
+        factor = float(self.neighbours)
+        if self.aggregation == "integral":  # a neighbour stands for this part of the ball
             dim = self.algebra.dim
-            factor = neighbours * math.gamma(dim / 2 + 1) / math.pi ** (dim / 2)
+            factor *= math.gamma(dim / 2 + 1) / math.pi ** (dim / 2)
         with torch.no_grad():
-            self.kernel.scale_output_(torch.full((self.algebra.n_grades,), float(factor)))
+            self.kernel.scale_output_(torch.full((self.algebra.n_grades,), factor))
 
     def reset_parameters(self) -> None:
-        """Draw the kernel's weights anew, at the scale of a sum, and set the bias to zero."""
+        """Draw the kernel's weights anew and set the bias to zero."""
         self.kernel.reset_parameters()
+        self._scale()
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
@@ -145,13 +148,13 @@ class CliffordSteerablePointConv(nn.Module):
 
     def _convolve(self, x: Tensor, edges: Edges) -> Tensor:
         weight = self._weights(edges)
-        table = message_table(self.kernel.basis)
+        table = self.table
         per_edge = table.size * (self.algebra.n_blades + self.c_in)
         if self.kernel.factors(_no_points(x, self)) is None:
             per_edge += 4 * self.c_in * self.c_out
         groups = list(edges.groups(max(1, ROOM // per_edge)))
         # More than one group means that memory matters: each is then computed again for gradients.
-        frugal = len(groups) > 1 and torch.is_grad_enabled()
+        frugal = len(groups) > 1 and torch.is_grad_enabled() and not transforming()
         done, parts = [], []
         for group in groups:
             if frugal:
@@ -194,7 +197,7 @@ class CliffordSteerablePointConv(nn.Module):
         n, k = group.edges.shape
         points = edges.position[index] / self.radius
         orbits = invariants(points, self.algebra, self.kernel.group)
-        table = message_table(self.kernel.basis)
+        table = self.table
         operators = table.operators(points)
         if edges.transport is not None:
             operators = operators @ self.algebra.action(edges.transport[index])
@@ -226,7 +229,7 @@ class CliffordSteerablePointConv(nn.Module):
             weights: (n, k)
         """
         n, k = weights.shape
-        table = message_table(self.kernel.basis)
+        table = self.table
         values, factors, profile_of = self.kernel.profiles(orbits)
         values = (values * weights.flatten()).unflatten(-1, (n, k)).permute(2, 3, 1, 0, 4)
         total = messages.new_zeros(n, self.c_out, self.algebra.n_blades)

@@ -4,7 +4,7 @@ Whatever the space, a convolution needs of it only `Edges`: where the receiver s
 the sender's frame is carried to the receiver's, and how much the sender counts.
 """
 
-from cscnn.geometry.charts import Chart, schwarzschild, torus_of_revolution
+from cscnn.geometry.charts import Chart
 from cscnn.geometry.clouds import all_pairs, interval_edges, nearest_edges, radius_edges
 from cscnn.geometry.curvature import (
     ConstantCurvature,
@@ -15,6 +15,7 @@ from cscnn.geometry.curvature import (
 )
 from cscnn.geometry.edges import Edges
 from cscnn.geometry.frames import orthonormal_frames
+from cscnn.geometry.metrics import schwarzschild, torus_of_revolution
 from cscnn.geometry.sampling import (
     de_sitter_grid,
     fibonacci_sphere,

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
-from torch.func import jacfwd, vmap
+from torch.autograd import forward_ad
+from torch.func import vmap
 
 from cscnn.geometry.clouds import radius_edges
 from cscnn.geometry.edges import Edges
@@ -26,6 +27,14 @@ from cscnn.geometry.frames import (
 
 #: Newton steps of the shooting method.
 SHOTS = 25
+#: Relative error of the integration in the first shots.
+ROUGH = 1e-7
+#: A shot hits if it comes this close; one more step of Newton's method then leaves its square.
+HIT = 1e-6
+#: Smallest part of a Newton step to try.
+SHORTEST = 1 / 16
+#: A geodesic that leaves the domain within this part of its length ends.
+BORDER = 1 / 20
 #: Relative distance of the neighbouring geodesics from which derivatives are taken.
 APART = 1e-6
 
@@ -107,19 +116,23 @@ class Chart:
 
     def christoffel(self, x: Tensor) -> Tensor:
         """Γ^k_ij at points (N, d), as (N, k, i, j)."""
-        return vmap(self._christoffel)(self._check(x))
-
-    def _christoffel(self, x: Tensor) -> Tensor:
-        slope = jacfwd(self._metric)(x)  # [i, j, k] = ∂_k g_ij
-        lowered = slope + slope.transpose(1, 2) - slope.permute(2, 0, 1)
-        return 0.5 * torch.einsum("kl,lij->kij", torch.linalg.inv(self._metric(x)), lowered)
+        count, d = self._check(x).shape
+        axes = torch.eye(d, dtype=x.dtype, device=x.device).repeat(count, 1)
+        with forward_ad.dual_level():  # the derivatives along all axes at once
+            points = forward_ad.make_dual(x.repeat_interleave(d, 0), axes)
+            form, slope = forward_ad.unpack_dual(vmap(self._metric)(points))
+        if slope is None:  # a constant metric
+            return x.new_zeros(count, d, d, d)
+        slope = slope.view(count, d, d, d).movedim(1, -1)  # [n, i, j, k] = ∂_k g_ij
+        lowered = slope + slope.transpose(2, 3) - slope.permute(0, 3, 1, 2)
+        return 0.5 * torch.linalg.solve(form[::d], lowered.flatten(2)).view_as(lowered)
 
     # --- along geodesics --------------------------------------------------------------------------
 
     def exp(self, x: Tensor, u: Tensor) -> Tensor:
         """Where the geodesic from x with velocity u is after unit time. Both (N, d).
 
-        Geodesics that leave the domain stop there.
+        Geodesics that leave the domain stop near its border.
         """
         return self._integrate(x, u)[0].to(x)
 
@@ -127,87 +140,97 @@ class Chart:
         """Parallel transport of vectors w (N, k, d) at x along that geodesic to its end."""
         return self._integrate(x, u, w)[1].to(w)
 
+    @torch.no_grad()
     def log(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Velocity u with exp(x, u) = y, and whether one was found. Both points (N, d).
 
         Of several geodesics the one near the straight line in coordinates (the short way around
-        periods). Zero where there is none.
+        periods). Zero where there is none. No gradients reach the points.
         """
-        start, end = self._check(x).double(), self._check(y).double()
-        end = start + self._shortest(end - start)
-        u = end - start
-        size = 1 + end.abs().amax(-1) + u.abs().amax(-1)
+        start, end = _double(self._check(x)), _double(self._check(y))
+        u = self._shortest(end - start)
+        reached = self.inside(start) & self.inside(end)
+        for tolerance in (ROUGH, self.tolerance):  # most shots need not be accurate
+            todo = reached.nonzero().squeeze(-1)
+            u[todo], reached[todo] = self._newton(start[todo], u[todo], end[todo], tolerance)
+        return torch.where(reached.unsqueeze(-1), u, 0.0).to(x), reached.to(x.device)
+
+    def _newton(
+        self, start: Tensor, u: Tensor, end: Tensor, tolerance: float
+    ) -> tuple[Tensor, Tensor]:
+        """Better velocities, and whether their geodesics meet the end points, up to periods."""
+        size = 1 + start.abs().amax(-1) + u.abs().amax(-1)
         error = torch.full_like(size, math.inf)
-        best, step, jump = u.clone(), torch.ones_like(size), torch.zeros_like(u)
-        open_ = self.inside(start) & self.inside(end)
-        reached = torch.zeros_like(open_)
+        step, jump = torch.ones_like(size), torch.zeros_like(u)
+        best, u = u.clone(), u.clone()
+        open_ = torch.ones_like(size, dtype=torch.bool)
+        reached = ~open_
         for _ in range(SHOTS):
             todo = (open_ & ~reached).nonzero().squeeze(-1)
             if not len(todo):
                 break
-            there, jacobian = self._shoot_around(start[todo], u[todo], size[todo])
-            miss = there - end[todo]
-            now = torch.where(self.inside(there), miss.abs().amax(-1), math.inf)
+            there, jacobian, arrived = self._shoot_around(
+                start[todo], u[todo], size[todo], tolerance
+            )
+            miss = self._shortest(there - end[todo])
+            now = torch.where(arrived, miss.abs().amax(-1), math.inf)
             better = now < error[todo]
             good, bad = todo[better], todo[~better]
             best[good], error[good] = u[good], now[better]
             jump[good] = _solve(jacobian[better], miss[better])
             step[good] = 1.0
-            reached[good] = error[good] <= 1e-7 * size[good]
-            step[bad] /= 2  # went too far: shorten the last jump
-            open_[bad[step[bad] < 1e-3]] = False
+            reached[good] = error[good] <= HIT * size[good]
+            step[bad] /= 2  # went too far: shorten the last jump, or the first guess
+            best[bad[error[bad].isinf()]] /= 2
+            open_[bad[step[bad] < SHORTEST]] = False
             u[todo] = best[todo] - step[todo, None] * jump[todo]
-        # The last jump costs nothing and brings the digits that the test did not ask for.
-        best = torch.where(reached.unsqueeze(-1), best - jump, torch.zeros_like(best))
-        return best.to(x), reached
+        return best - jump, reached  # the last jump costs nothing and doubles the digits
 
-    def _shoot_around(self, x: Tensor, u: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
-        """End points (N, d) and their derivatives by u (N, d, d)."""
+    def _shoot_around(
+        self, x: Tensor, u: Tensor, size: Tensor, tolerance: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """End points (N, d), their derivatives by u (N, d, d), and whether all arrived (N,)."""
         eye = torch.eye(self.dim, dtype=torch.float64, device=x.device)
         apart = APART * size
         nearby = u.unsqueeze(1) + apart[:, None, None] * torch.cat([0 * eye[:1], eye])
-        ends = self._integrate(x.repeat_interleave(self.dim + 1, 0), nearby.flatten(0, 1))[0]
-        ends = ends.view_as(nearby)
-        return ends[:, 0], (ends[:, 1:] - ends[:, :1]).mT / apart[:, None, None]
+        x = x.repeat_interleave(self.dim + 1, 0)
+        ends, _, arrived = self._integrate(x, nearby.flatten(0, 1), tolerance=tolerance)
+        ends, arrived = ends.view_as(nearby), arrived.view(len(u), -1)
+        return ends[:, 0], (ends[:, 1:] - ends[:, :1]).mT / apart[:, None, None], arrived.all(-1)
 
-    def _integrate(self, x: Tensor, u: Tensor, w: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """End points of geodesics, and vectors w (N, k, d) transported there."""
+    def _integrate(
+        self, x: Tensor, u: Tensor, w: Tensor | None = None, tolerance: float | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """End points of geodesics, vectors w (N, k, d) transported there, and who arrived (N,)."""
         try:
             from torchdiffeq import odeint
         except ImportError as error:
             raise ImportError(
                 "geodesics of a chart need torchdiffeq: pip install 'cscnn[geometry]'"
             ) from error
-        x = self._check(x).double()
-        carried = x.new_zeros(len(x), 0, self.dim) if w is None else w.double()
-        start = torch.cat([x.unsqueeze(1), u.double().unsqueeze(1), carried], 1)  # rows of vectors
+        tolerance = tolerance or self.tolerance
+        x = _double(self._check(x))
+        carried = x.new_zeros(len(x), 0, self.dim) if w is None else _double(w)
         if not len(x):
-            return x, carried
-
-        def rate(_: Tensor, z: Tensor) -> Tensor:
-            alive = self.inside(z[:, 0])
-            z = torch.where(alive[:, None, None], z, start)
-            speed = z[:, 1]
-            turn = torch.einsum("nkij,ni->nkj", vmap(self._christoffel)(z[:, 0]), speed)
-            change = torch.cat([speed.unsqueeze(1), -z[:, 1:] @ turn.mT], 1)
-            alive = alive & change.isfinite().all(-1).all(-1)
-            return torch.where(alive[:, None, None], change, torch.zeros_like(change))
-
+            return x, carried, x.new_zeros(0, dtype=torch.bool)
+        start = torch.cat([x.unsqueeze(1), _double(u).unsqueeze(1), carried], 1)  # rows of vectors
+        flow = _Flow(self, start)
         times = torch.tensor([0.0, 1.0], dtype=torch.float64, device=x.device)
         end = odeint(
-            rate,
+            flow,
             start,
             times,
-            rtol=self.tolerance,
-            atol=self.tolerance / 100,
+            rtol=tolerance,
+            atol=tolerance / 100,
             method="dopri8",
             # A step ends at the end: interpolation inside a step would lose digits.
-            options={"norm": _largest, "dtype": torch.float64, "step_t": times[1:]},
+            options={"norm": flow.norm, "dtype": torch.float64, "step_t": times[1:]},
         )[-1]
-        return end[:, 0], end[:, 2:]
+        return end[:, 0], end[:, 2:], ~flow.ended
 
     # --- edges ------------------------------------------------------------------------------------
 
+    @torch.no_grad()
     def edges(
         self,
         points: Tensor,
@@ -222,7 +245,7 @@ class Chart:
     ) -> Edges:
         """Edges along geodesics between points that are near in coordinates.
 
-        Points that no geodesic (that was found) joins have no edge.
+        Points that no geodesic (that was found) joins have no edge. No gradients reach the points.
 
         Args:
             points: (N, d) coordinates of the senders.
@@ -296,9 +319,52 @@ class Chart:
             raise ValueError(f"{name} must be in the domain; {where} is at {x[where].tolist()}")
 
 
-def _largest(x: Tensor) -> Tensor:
-    """Every geodesic of a batch is as accurate as if it were alone."""
-    return x.abs().max()
+class _Flow:
+    """The equations of geodesics and parallel transport, for torchdiffeq.
+
+    Geodesics that leave the domain end there. The solver must not chase the jump of their velocity
+    to its last digit: once steps are short, they are taken out, and the others go on.
+
+    Args:
+        chart: the space.
+        start: (N, 2 + k, d): points, velocities, carried vectors.
+    """
+
+    def __init__(self, chart: Chart, start: Tensor):
+        self.chart, self.start = chart, start
+        self.ended = torch.zeros(len(start), dtype=torch.bool, device=start.device)
+        self.outside = self.ended
+        self.step = math.inf
+
+    def __call__(self, _: Tensor, z: Tensor) -> Tensor:
+        inside = self.chart.inside(z[:, 0]) & ~self.ended
+        z = torch.where(inside[:, None, None], z, self.start)
+        speed = z[:, 1]
+        turn = torch.einsum("nkij,ni->nkj", self.chart.christoffel(z[:, 0]), speed)
+        change = torch.cat([speed.unsqueeze(1), -z[:, 1:] @ turn.mT], 1)
+        inside = inside & change.isfinite().all(-1).all(-1)
+        self.outside = self.outside | ~inside
+        return torch.where(inside[:, None, None], change, torch.zeros_like(change))
+
+    def callback_step(self, _: Tensor, __: Tensor, step: Tensor) -> None:
+        """The solver is about to try a step."""
+        self.outside, self.step = self.ended, float(step)
+
+    def norm(self, x: Tensor) -> Tensor:
+        """The largest number: every geodesic of a batch is as accurate as if it were alone.
+
+        The solver accepts steps for which it is below 1.
+        """
+        if bool((self.outside & ~self.ended).any()) and self.step < math.inf:
+            if self.step <= BORDER:
+                self.ended = self.outside
+            return x.new_tensor(1e9)  # again, with a shorter step or without them
+        return x.masked_fill(self.ended[:, None, None], 0.0).abs().max()
+
+
+def _double(x: Tensor) -> Tensor:
+    """In float64, on the processor if the device has none."""
+    return (x.cpu() if x.device.type == "mps" else x).double()
 
 
 def _solve(matrix: Tensor, vector: Tensor) -> Tensor:
@@ -306,34 +372,3 @@ def _solve(matrix: Tensor, vector: Tensor) -> Tensor:
     solution, info = torch.linalg.solve_ex(matrix, vector.unsqueeze(-1))
     usable = (info == 0) & solution.isfinite().all(-1).all(-1)
     return torch.where(usable[:, None], solution.squeeze(-1), torch.zeros_like(vector))
-
-
-def torus_of_revolution(major: float = 2.0, minor: float = 1.0) -> Chart:
-    """The surface of a ring: angles around the tube and around the axis."""
-    if not 0 < minor < major:
-        raise ValueError(f"a ring needs 0 < minor < major, got major={major}, minor={minor}")
-
-    def metric(x: Tensor) -> Tensor:
-        around = major + minor * x[0].cos()
-        return torch.diag(torch.stack([torch.full_like(around, minor**2), around**2]))
-
-    return Chart(metric, (1, 1), periods=(2 * math.pi, 2 * math.pi))
-
-
-def schwarzschild(dim: int = 3, mass: float = 1.0) -> Chart:
-    """Outside a black hole: coordinates (t, r) or (t, r, φ), with signs (+, -) or (+, -, -)."""
-    if dim not in (2, 3):
-        raise ValueError(f"dim must be 2 or 3, got {dim}")
-    if not mass > 0:
-        raise ValueError(f"mass must be positive, got {mass}")
-
-    def metric(x: Tensor) -> Tensor:
-        f = 1 - 2 * mass / x[1]
-        return torch.diag(torch.stack([f, -1 / f, -(x[1] ** 2)][:dim]))
-
-    return Chart(
-        metric,
-        (1, -1, -1)[:dim],
-        periods=(None, None, 2 * math.pi)[:dim],
-        domain=lambda x: x[:, 1] > 2 * mass * (1 + 1e-6),
-    )

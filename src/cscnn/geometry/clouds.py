@@ -8,7 +8,7 @@ other.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from cscnn.geometry.edges import Edges
 
 #: Neighbours at exactly the radius belong to it, up to this relative rounding.
 SLACK = 1e-9
+#: Pairs of points that are looked at together where no tree can find neighbours.
+BLOCK = 1 << 20
 
 
 def radius_edges(
@@ -142,33 +144,41 @@ def interval_edges(
     batch: Tensor | None = None,
     receiver_batch: Tensor | None = None,
     weights: Tensor | None = None,
+    period: Sequence[float | None] | None = None,
     loops: bool = True,
 ) -> Edges:
     """Edges with |η(v, v)|^(1/2) at most ``interval``: a neighbourhood that all isometries keep.
 
-    In mixed signature it runs along the light cone without end. ``reach``, a bound on the Euclidean
-    distance, ends it, at the price of exact symmetry under boosts.
+    In mixed signature it runs along the light cone without end, and all pairs of points have to be
+    looked at, in blocks. ``reach``, a bound on the Euclidean distance, ends it, at the price of
+    exact symmetry under boosts; then the neighbours are found by a tree.
 
     Args:
         metric: one sign for each axis.
         interval: largest proper time or distance.
         reach: largest Euclidean distance of the coordinates, for large clouds.
+        period: as for `radius_edges`, where it needs ``reach``.
         The others as for `radius_edges`.
     """
     if not interval > 0:
         raise ValueError(f"interval must be positive, got {interval}")
-    signs = torch.as_tensor(tuple(metric), dtype=torch.float64)
+    signs = torch.as_tensor(tuple(metric), dtype=points.dtype, device=points.device)
     if signs.shape != points.shape[1:] or not (signs.abs() == 1).all():
         raise ValueError(
             f"metric must have a sign for each of {points.shape[-1]} axes, got {tuple(metric)}"
         )
-    same: dict[str, Any] = {
-        "receivers": receivers, "batch": batch, "receiver_batch": receiver_batch,
-        "weights": weights, "loops": loops,
-    }  # fmt: skip
-    edges = all_pairs(points, **same) if reach is None else radius_edges(points, reach, **same)
-    eta = edges.position.detach().square() @ signs.to(edges.position)
-    return edges.select(eta.abs() <= interval**2 * (1 + SLACK))
+    limit = interval**2 * (1 + SLACK)
+    if reach is not None:
+        edges = radius_edges(
+            points, reach, receivers=receivers, batch=batch, receiver_batch=receiver_batch,
+            weights=weights, period=period, loops=loops,
+        )  # fmt: skip
+        return edges.select((edges.position.detach().square() @ signs).abs() <= limit)
+    if period is not None:
+        raise ValueError(f"period {tuple(period)} needs a reach, so that a point is seen once")
+    cloud = _Cloud(points, receivers, batch, receiver_batch, None)
+    i, j = cloud.blocks(lambda v: (v.square() @ signs).abs() <= limit)
+    return cloud.edges(i, j, weights, loops)
 
 
 class _Cloud:
@@ -255,6 +265,20 @@ class _Cloud:
         i = np.repeat(rows, lengths)
         within = np.arange(len(i)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         return i, order[np.repeat(first[inside[rows]], lengths) + within]
+
+    def blocks(self, near: Callable[[Tensor], Tensor]) -> tuple[Any, Any]:
+        """Pairs (receiver, sender) of the same cloud whose difference is near."""
+        senders, receivers = (x.detach() for x in (self.points, self.receivers))
+        clouds = [torch.from_numpy(numbers).to(senders.device) for numbers in self.numbers]
+        found = [np.zeros((2, 0), np.int64)]
+        step = max(1, BLOCK // max(1, len(senders)))
+        for start in range(0, len(receivers), step):
+            some = slice(start, start + step)
+            mask = near(senders - receivers[some, None]) & (clouds[0] == clouds[1][some, None])
+            i, j = mask.nonzero(as_tuple=True)
+            found.append(torch.stack([i + start, j]).cpu().numpy())
+        both = np.concatenate(found, 1)
+        return both[0], both[1]
 
     def edges(self, i: Any, j: Any, weights: Tensor | None, loops: bool) -> Edges:
         """Edges from senders j to receivers i, in the order of receivers and senders."""

@@ -3,6 +3,7 @@
 All of them are quadrics {x : <x, x> = c R²} in a flat space R^{a,b}, with c = ±1, and one set of
 formulas serves every signature. For points x and y let t = 1 - <x, y> / (c R²). A geodesic joins
 them iff t < 2: an ellipse for t > 0, a straight null line for t = 0, a hyperbola for t < 0.
+Parallel transport along it is the reflection of the ambient space that takes x to -y.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cscnn.geometry.clouds import BLOCK, radius_edges
 from cscnn.geometry.edges import Edges
 from cscnn.geometry.frames import (
     check_frames,
@@ -22,11 +24,6 @@ from cscnn.geometry.frames import (
     orthonormal_frames,
     time_index,
 )
-
-#: Pairs of points that are looked at together when neighbours are searched.
-BLOCK = 1 << 22
-#: Points closer to antipodes than this (in t = 2 - ...) have no edge: their direction is rounding.
-ANTIPODE = 1e-8
 
 
 class ConstantCurvature:
@@ -114,13 +111,18 @@ class ConstantCurvature:
     def exp(self, x: Tensor, u: Tensor) -> Tensor:
         """Where the geodesic from x in direction u is after unit time. Both (N, D)."""
         kappa = self.inner(u, u) / (self.sign * self.radius**2)
-        angle = (kappa.abs() + (kappa == 0)).sqrt()
         small = kappa.abs() < 1e-8
-        cosine = torch.where(kappa < 0, angle.cosh(), angle.cos())
-        sine = torch.where(kappa < 0, angle.sinh(), angle.sin()) / angle
+        angle = torch.where(small, torch.ones_like(kappa), kappa).abs().sqrt()
+        bounded = torch.where(kappa < 0, angle, torch.zeros_like(angle))  # cosh must not overflow
+        cosine = torch.where(kappa < 0, bounded.cosh(), angle.cos())
+        sine = torch.where(kappa < 0, bounded.sinh(), angle.sin()) / angle
         cosine = torch.where(small, 1 - kappa / 2, cosine)
         sine = torch.where(small, 1 - kappa / 6, sine)
         return cosine.unsqueeze(-1) * x + sine.unsqueeze(-1) * u
+
+    def _joined(self, t: Tensor) -> Tensor:
+        """Whether a geodesic joins points. Next to antipodes its direction is rounding error."""
+        return t < 2 - math.sqrt(torch.finfo(t.dtype).eps)
 
     def log(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Initial velocity of the geodesic from x to y, and whether there is one. Both (N, D).
@@ -128,7 +130,7 @@ class ConstantCurvature:
         Zero where there is none: at antipodes, where there are many, and beyond them.
         """
         t = self._t(x, y)
-        joined = t < 2 - ANTIPODE
+        joined = self._joined(t)
         # With r² = |t| / 2 the ratio of arc and chord is arcsin(r) / (r (1 - r²)^½), or for t < 0
         # arsinh(r) / (r (1 + r²)^½).
         half = torch.where(joined, t, torch.zeros_like(t)) / 2
@@ -143,11 +145,17 @@ class ConstantCurvature:
         return torch.where(joined.unsqueeze(-1), u, torch.zeros_like(u)), joined
 
     def transport(self, x: Tensor, y: Tensor, w: Tensor) -> Tensor:
-        """Parallel transport of vectors w (N, ..., D) at x to y along their geodesic."""
+        """Parallel transport of vectors w (N, ..., D) at x to y along their geodesic.
+
+        Zero where there is none.
+        """
         shape = (len(x), *(1,) * (w.dim() - 2), x.shape[-1])
-        x, y = x.view(shape), y.view(shape)
-        sum_form = self.sign * self.radius**2 * (2 - self._t(x, y))  # c R² + <x, y>
-        return w - (self.inner(y, w) / sum_form).unsqueeze(-1) * (x + y)
+        joined = self._joined(self._t(x, y)).view(*shape[:-1], 1)
+        mirror = (x + y).view(shape)
+        square = self.inner(mirror, mirror).unsqueeze(-1)  # 2 c R² (2 - t)
+        square = torch.where(joined, square, torch.ones_like(square))
+        moved = w - 2 * self.inner(mirror, w).unsqueeze(-1) / square * mirror
+        return torch.where(joined, moved, torch.zeros_like(moved))
 
     def frames(self, x: Tensor) -> Tensor:
         """Some orthonormal frame at each point (N, D): (N, D, d), vectors as columns.
@@ -239,25 +247,28 @@ class ConstantCurvature:
     def _near(self, x: Tensor, y: Tensor, radius: float | None, reach: float | None) -> Tensor:
         """Which of the pairs an edge may join."""
         t = self._t(x, y)
-        near = t < 2 - ANTIPODE
+        near = self._joined(t)
         if radius is not None:
             angle = radius / self.radius
             above = 1 - math.cos(min(angle, math.pi))
             near = near & (t <= above * (1 + 1e-9)) & (t >= (1 - math.cosh(angle)) * (1 + 1e-9))
         if reach is not None:
-            near = near & ((x - y).square().sum(-1) <= reach**2)
+            near = near & ((x - y).square().sum(-1) <= reach**2 * (1 + 1e-9))
         return near
 
     def _pairs(
         self, points: Tensor, receivers: Tensor, radius: float | None, reach: float | None
     ) -> tuple[Tensor, Tensor]:
-        """Receivers and senders that are near, in blocks: never all pairs at once."""
+        """Receivers and senders that are near: by a k-d tree, or in blocks; never all at once."""
+        chord = reach
         if self.compact and radius is not None and radius < math.pi * self.radius:
-            from cscnn.geometry.clouds import radius_edges
-
             chord = 2 * self.radius * math.sin(radius / (2 * self.radius))
+            chord = chord if reach is None else min(chord, reach)
+        if chord is not None:
             found = radius_edges(points.detach(), chord, receivers=receivers.detach())
-            return found.receiver, found.sender
+            n, m = found.receiver, found.sender
+            near = self._near(receivers.detach()[n], points.detach()[m], radius, reach)
+            return n[near], m[near]
         rows: list[Any] = []
         step = max(1, BLOCK // max(1, len(points)))
         for start in range(0, len(receivers), step):

@@ -11,16 +11,20 @@ say about a convolution is in these numbers.
 
 from __future__ import annotations
 
+import operator
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 #: Neighbourhoods shorter than this part of the longest one of their group go to the next group.
 SHORTEST = 0.75
+#: What edges know from their receivers alone.
+PAIRS_ONLY = {"degree", "_similar"}
 
 
 class Group(NamedTuple):
@@ -105,25 +109,29 @@ class Edges:
             like = self.position[:0].to(like)
         if (like.device, like.dtype) == (self.position.device, self.position.dtype):
             return self
-        return replace(
-            self,
-            receiver=self.receiver.to(like.device),
-            sender=self.sender.to(like.device),
-            position=self.position.to(like),
-            transport=None if self.transport is None else self.transport.to(like),
-            weight=None if self.weight is None else self.weight.to(like),
-        )
+        values = {name: getattr(self, name) for name in ("position", "transport", "weight")}
+        values = {name: None if x is None else x.to(like) for name, x in values.items()}
+        if like.device == self.position.device:
+            return self._changed(**values)
+        receiver, sender = (x.to(like.device) for x in (self.receiver, self.sender))
+        return replace(self, receiver=receiver, sender=sender, **values)
+
+    def _changed(self, **changes: Any) -> Edges:
+        """The same pairs with other values; what was computed from the pairs is kept."""
+        other = replace(self, **changes)
+        other.__dict__.update({k: self.__dict__[k] for k in PAIRS_ONLY & self.__dict__.keys()})
+        return other
 
     def weighted(self, weights: Tensor | None) -> Edges:
         """With the weight of each sender (n_senders,), e.g. its share of the volume."""
         if weights is None:
-            return replace(self, weight=None)
+            return self._changed(weight=None)
         if tuple(weights.shape) != (self.n_senders,):
             raise ValueError(
                 f"weights must have one entry for each of the {self.n_senders} senders, got shape "
                 f"{tuple(weights.shape)}"
             )
-        return replace(self, weight=weights.to(self.position)[self.sender])
+        return self._changed(weight=weights.to(self.position)[self.sender])
 
     def change_frames(self, receivers: Tensor, senders: Tensor | None = None) -> Edges:
         """Edges seen from other frames.
@@ -137,8 +145,7 @@ class Edges:
         senders = receivers if senders is None else senders
         there, here = receivers[self.receiver], torch.linalg.inv(senders)[self.sender]
         old = torch.eye(self.dim).to(self.position) if self.transport is None else self.transport
-        return replace(
-            self,
+        return self._changed(
             position=(there @ self.position.unsqueeze(-1)).squeeze(-1),
             transport=there @ old @ here,
         )
@@ -198,34 +205,46 @@ class Edges:
         return torch.bincount(self.receiver, minlength=self.n_receivers)
 
     @cached_property
-    def _sorted(self) -> tuple[Tensor, Tensor, Tensor, list[int]]:
-        """Edges by receiver, receivers by falling degree, first edge of those, their degrees."""
+    def _similar(self) -> tuple[Group, ...]:
+        """Receivers of similar degree side by side, those with most edges first."""
         by_receiver = torch.argsort(self.receiver, stable=True)
         receivers = torch.argsort(self.degree, descending=True, stable=True)
         first = (self.degree.cumsum(0) - self.degree)[receivers]
-        return by_receiver, receivers, first, self.degree[receivers].tolist()
+        degrees = self.degree[receivers].tolist()
+        groups: list[Group] = []
+        start = 0
+        while start < len(degrees) and degrees[start] > 0:
+            longest = degrees[start]
+            stop = bisect_right(degrees, -max(1, SHORTEST * longest), key=operator.neg)
+            some = receivers[start:stop]
+            place = torch.arange(longest, device=self.receiver.device)
+            present = place < self.degree[some, None]
+            inside = torch.minimum(place, self.degree[some, None] - 1)
+            index = by_receiver[first[start:stop, None] + inside]
+            groups.append(Group(some, index, present if degrees[stop - 1] < longest else None))
+            start = stop
+        return tuple(groups)
+
+    def prepared(self) -> Edges:
+        """These edges, sorted for convolution now instead of when the first convolution sees them.
+
+        ``torch.compile(fullgraph=True)`` and ``torch.export`` need it, as sorting depends on data.
+        """
+        _ = self.degree, self._similar
+        return self
 
     def groups(self, limit: int) -> Iterator[Group]:
         """Receivers of similar degree side by side, at most about ``limit`` edges at a time.
 
         Receivers without edges are in no group.
         """
-        by_receiver, receivers, first, degrees = self._sorted
-        start = 0
-        while start < len(degrees) and degrees[start] > 0:
-            longest = degrees[start]
-            stop = min(len(degrees), start + max(1, limit // longest))
-            while degrees[stop - 1] < SHORTEST * longest:  # bisect
-                stop = start + (stop - start + 1) // 2
-            place = torch.arange(longest, device=self.receiver.device)
-            some = receivers[start:stop]
-            present = place < self.degree[some, None]
-            padded = degrees[stop - 1] < longest
-            inside = torch.minimum(place, self.degree[some, None] - 1)
-            yield Group(
-                some, by_receiver[first[start:stop, None] + inside], present if padded else None
-            )
-            start = stop
+        for receivers, edges, present in self._similar:
+            step = max(1, limit // edges.shape[1])
+            for start in range(0, len(receivers), step):
+                some = slice(start, start + step)
+                yield Group(
+                    receivers[some], edges[some], None if present is None else present[some]
+                )
 
 
 def _some(value: Tensor | None) -> Tensor:

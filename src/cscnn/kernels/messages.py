@@ -10,7 +10,7 @@ output blade C and each basis kernel j that maps to the grade of C, in this orde
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -49,6 +49,7 @@ class MessageTable:
 
     def __init__(self, basis: SteerableBasis):
         self.algebra = basis.algebra
+        self._recipe = (basis.algebra.metric, basis.elements)
         n = self.algebra.n_blades
         parts: list[Part] = []
         rows: dict[tuple[int, int], int] = {}
@@ -66,6 +67,10 @@ class MessageTable:
         self.size = place
         self.blades, self.elements = (tuple(key[i] for key in rows) for i in (0, 1))
         self.matrix = _matrix(basis, tuple(rows.items()), self.size * n)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles are the shared one."""
+        return _shared, self._recipe
 
     def operators(self, points: Tensor) -> Tensor:
         """All E_j(v) at points (N, d), as (N, components, blades)."""
