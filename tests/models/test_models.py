@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_models import GRIDS, OWN, SERVED, UNSUPPORTED, sample, tiny
+from tiny_models import GRIDS, OWN, SERVED, UNSUPPORTED, briefly_trained, periodic, sample, tiny
 
 from cscnn import models
 from cscnn.interop import load_flax_params
 from cscnn.models import TASKS, Background, Field, FieldModel, Task, build, match, names
-from cscnn.models.baselines import GroupSpectralConv, compose, relative, turn, turn_features
 from cscnn.models.cs_resnet import ProductGate, double, halve
 from cscnn.testing import (
     assert_equivariant,
@@ -81,20 +80,11 @@ def test_says_what_it_cannot_do(name, task):
 # --- symmetries -----------------------------------------------------------------------------------
 
 PERIODIC = {
-    "plane": Task("plane", (1, 1), (Field("s", 0), Field("v", 1)), 2, boundary="periodic"),
-    "space": Task("space", (1, 1, 1), (Field("e", 1), Field("b", 2)), 1, boundary="periodic"),
-    "spacetime": Task("spacetime", (1, -1, -1), (Field("f", 2),), 1, boundary="periodic"),
+    "plane": periodic((1, 1)),
+    "space": periodic((1, 1, 1)),
+    "spacetime": periodic((1, -1, -1)),
+    "spacetime4d": periodic((1, -1, -1, -1)),
 }
-
-
-def briefly_trained(model):
-    optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
-    for _ in range(3):
-        optimiser.zero_grad()
-        x = sample(model.task, dtype=torch.float64, grid=(8,) * model.task.dim)
-        (model(x) - 0.5 * x[:, : model.task.out_channels]).square().mean().backward()
-        optimiser.step()
-    return model
 
 
 @pytest.mark.parametrize("trained", [False, True])
@@ -113,7 +103,7 @@ def briefly_trained(model):
 def test_equivariant_models(name, task, options, trained):
     model = tiny(name, PERIODIC[task], **options).double()
     if trained:
-        briefly_trained(model)
+        briefly_trained(model, (8,) * model.task.dim)
     task = model.task
     grid = (6, 6, 6)[: task.dim]
     errors = grid_equivariance_errors(model, model.algebra, (1, task.in_channels, *grid))
@@ -148,25 +138,6 @@ def test_baselines_commute_with_translations_only(name):
     errors = grid_equivariance_errors(restricted, model.algebra, (1, 2, 8, 8))
     assert errors["translation"] < 1e-9
     assert errors["point group"] > 0.1
-
-
-def test_d4_is_a_group():
-    x = torch.randn(3, 3)
-    for g in range(8):
-        assert sorted(relative(g)) == list(range(8))
-        for h in range(8):
-            assert torch.equal(turn(turn(x, h), g), turn(x, compose(g, h)))
-
-
-@pytest.mark.parametrize("h", range(8))
-def test_gfno_commutes_with_d4_inside(h):
-    layer = GroupSpectralConv(2, 3, modes=2).double()
-    x = torch.randn(1, 2, 8, 9, 9, dtype=torch.float64)
-    y = layer(x)
-    assert relative_error(layer(turn_features(x, h)), turn_features(y, h)) < 1e-9
-    assert relative_error(layer(turn(x, h)), turn(y, h)) > 0.1 or h == 0  # the control
-    shifted = layer(x.roll((2, 3), (-2, -1)))
-    assert relative_error(shifted, y.roll((2, 3), (-2, -1))) < 1e-9
 
 
 def test_backgrounds_transform_with_the_field():

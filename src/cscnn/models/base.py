@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,8 +19,10 @@ class FieldModel(nn.Module):
     Attributes:
         task: what it was built for.
         config: name and options, from which `cscnn.models.load` builds it again.
+        on_meta: whether it can be built on the device "meta", to count parameters without them.
     """
 
+    on_meta: ClassVar[bool] = False
     config: dict[str, Any]
     background: Tensor
 
