@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from cscnn.testing import (
 pytest.importorskip("cliffordlayers", reason="the extra 'baselines' is not installed")
 pytest.importorskip("neuralop", reason="the extra 'baselines' is not installed")
 
+CS = ("cs_resnet", "cs_unet", "steerable_resnet")
 GOLDEN = Path(__file__).parents[3] / "shared" / "golden" / "csresnet_e2.npz"
 
 
@@ -87,36 +89,56 @@ PERIODIC = {
 }
 
 
+COMPLETE = {"kernel": "complete", "kernel_options": {"hidden_dim": 4}}
+
+
+def symmetry_errors(model, grid):
+    """Violations on noise in the components that the task has, in float64."""
+    blades = list(model.task.blades)
+
+    def restricted(x):
+        kept = torch.zeros_like(x)
+        kept[..., blades] = x[..., blades]
+        return model(kept)
+
+    shape = (1, model.task.in_channels, *grid)
+    return grid_equivariance_errors(restricted, model.algebra, shape)
+
+
 @pytest.mark.parametrize("trained", [False, True])
 @pytest.mark.parametrize(
     ("name", "task", "options"),
     [
         ("cs_resnet", "plane", {}),
-        ("cs_resnet", "plane", {"kernel": "complete", "kernel_options": {"hidden_dim": 4}}),
+        ("cs_resnet", "plane", COMPLETE),
         ("cs_resnet", "plane", {"activation": "product"}),
         ("cs_resnet", "space", {}),
+        ("cs_resnet", "space", COMPLETE),
         ("cs_resnet", "spacetime", {}),
+        ("cs_resnet", "spacetime", COMPLETE),
+        ("cs_resnet", "spacetime4d", {"blocks": 1}),
         ("steerable_resnet", "plane", {}),
         ("steerable_resnet", "space", {}),
     ],
 )
 def test_equivariant_models(name, task, options, trained):
     model = tiny(name, PERIODIC[task], **options).double()
+    grid = (6, 6, 6)[: model.task.dim] if model.task.dim < 4 else (4, 4, 4, 4)
     if trained:
-        briefly_trained(model, (8,) * model.task.dim)
-    task = model.task
-    grid = (6, 6, 6)[: task.dim]
-    errors = grid_equivariance_errors(model, model.algebra, (1, task.in_channels, *grid))
+        briefly_trained(model, grid)
+    errors = symmetry_errors(model, grid)
     assert errors["translation"] < 1e-9
     assert errors["point group"] < 1e-9
 
 
-@pytest.mark.parametrize("task", ["plane", "space"])
-def test_unet_commutes_with_the_point_group_and_coarse_translations(task):
+@pytest.mark.parametrize("trained", [False, True])
+@pytest.mark.parametrize("task", ["plane", "space", "spacetime"])
+def test_unet_commutes_with_the_point_group_and_coarse_translations(task, trained):
     model = tiny("cs_unet", PERIODIC[task], levels=1).double()
     grid = (8, 8, 8)[: model.task.dim]
-    errors = grid_equivariance_errors(model, model.algebra, (1, model.task.in_channels, *grid))
-    assert errors["point group"] < 1e-9
+    if trained:
+        briefly_trained(model, grid)
+    assert symmetry_errors(model, grid)["point group"] < 1e-9
     x = sample(model.task, dtype=torch.float64, grid=grid)
     axes = tuple(range(2, 2 + model.task.dim))
     shifts = (2, 4, 6)[: model.task.dim]
@@ -125,18 +147,17 @@ def test_unet_commutes_with_the_point_group_and_coarse_translations(task):
     assert odd > 1e-6  # the control
 
 
-@pytest.mark.parametrize("name", ["resnet", "clifford_resnet", "fno"])
-def test_baselines_commute_with_translations_only(name):
-    model = tiny(name, PERIODIC["plane"], width=4).double()
-    blades = list(model.task.blades)
-
-    def restricted(x):
-        kept = torch.zeros_like(x)
-        kept[..., blades] = x[..., blades]
-        return model(kept)
-
-    errors = grid_equivariance_errors(restricted, model.algebra, (1, 2, 8, 8))
-    assert errors["translation"] < 1e-9
+@pytest.mark.parametrize("trained", [False, True])
+@pytest.mark.parametrize("task", ["plane", "space", "spacetime"])
+@pytest.mark.parametrize("name", ["resnet", "clifford_resnet", "fno", "gfno"])
+def test_baselines_commute_with_translations_only(name, task, trained):
+    """The last one because of its ends; see test_gfno for what lies between them."""
+    model = tiny(name, PERIODIC[task], width=4 if name != "gfno" else 1).double()
+    grid = (6, 6, 6)[: model.task.dim]
+    if trained:
+        briefly_trained(model, grid)
+    errors = symmetry_errors(model, grid)
+    assert errors["translation"] < (1e-7 if name == "fno" else 1e-9)  # its spectra are float32
     assert errors["point group"] > 0.1
 
 
@@ -192,19 +213,23 @@ def test_operators_of_neuralop_take_its_options():
 @pytest.mark.parametrize(("name", "task"), SERVED)
 def test_budgets_are_met(name, task, params):
     chosen = match(name, task, params)
-    if params == 100_000:  # small enough to build
-        quick = {"calibrate": False} if name in ("cs_resnet", "cs_unet", "steerable_resnet") else {}
-        count = build(name, task, **chosen, **quick).n_parameters()
-        assert abs(count - params) <= 0.03 * params
+    if (name, task, params) == ("steerable_resnet", "maxwell3d", 7_000_000):
+        return  # takes long to build; a wrong number would have been refused
+    kind = type(tiny(name, task, width=1, **({"calibrate": False} if name in CS else {})))
+    count = build(name, task, **kind.quick(chosen)).n_parameters()
+    assert abs(count - params) <= 0.03 * params
 
 
-def test_counts_are_exact_for_large_models():
-    chosen = match("resnet", "navier_stokes", 1_000_000)
-    assert abs(build("resnet", "navier_stokes", **chosen).n_parameters() - 1e6) < 0.03e6
-    chosen = match("cs_resnet", "navier_stokes", 1_000_000)
-    assert abs(build("cs_resnet", "navier_stokes", **chosen).n_parameters() - 1e6) < 0.03e6
+def test_budgets_that_cannot_be_met():
     with pytest.raises(ValueError, match=r"cannot have 10 parameters .* the closest"):
         match("resnet", "navier_stokes", 10)
+
+
+@pytest.mark.parametrize("name", ["cs_resnet", "cs_unet", "steerable_resnet"])
+def test_what_is_quick_to_build_has_as_many_parameters(name):
+    model = tiny(name, "navier_stokes")
+    options = type(model).quick(model.config["options"])
+    assert build(name, "navier_stokes", **options).n_parameters() == model.n_parameters()
 
 
 @pytest.mark.parametrize("kernel", ["implicit", "complete"])
@@ -361,3 +386,44 @@ def test_users_register_models():
     assert model(sample(model.task)).abs().sum() == 0
     with pytest.raises(ValueError, match="there is a model named 'resnet' already"):
         models.register("resnet")(Zero)
+
+
+def test_other_packages_offer_models(tmp_path, monkeypatch):
+    from cscnn.models import registry
+
+    (tmp_path / "plugin.py").write_text(
+        "from cscnn.models import FieldModel\n"
+        "class First(FieldModel):\n"
+        "    def __init__(self, task, width=1):\n"
+        "        super().__init__(task)\n"
+        "    def compute(self, x):\n"
+        "        return x[:, : self.task.out_channels]\n"
+    )
+    info = tmp_path / "plugin-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[cscnn.models]\nfirst = plugin:First\n")
+    monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+    assert "first" not in names()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert names()[-1] == "first"
+    x = sample(TASKS["navier_stokes"])
+    assert torch.equal(build("first", "navier_stokes")(x), x[:, :1])
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "extra"),
+    [("neuralop", "fno", "baselines"), ("cliffordlayers", "clifford_resnet", "baselines")],
+)
+def test_missing_packages_name_their_extra(package, name, extra, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=rf"{name} needs the package {package}.*cscnn\[{extra}\]"):
+        tiny(name, "navier_stokes")
+
+
+def test_files_without_safetensors_name_the_extra(tmp_path, monkeypatch):
+    model = tiny("resnet", "navier_stokes")
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    for action in (lambda: models.save(model, tmp_path / "a"), lambda: models.load(tmp_path / "a")):
+        with pytest.raises(ImportError, match=r"needs the package safetensors.*cscnn\[train\]"):
+            action()

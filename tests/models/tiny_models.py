@@ -4,7 +4,7 @@ import torch
 
 from cscnn.models import TASKS, Field, Task, build
 
-GRIDS = {2: (8, 12), 3: (4, 8, 8), 4: (4, 4, 4, 4)}
+GRIDS = {2: (8, 12), 3: (4, 8, 8), 4: (4, 4, 8, 4)}
 KERNEL = {"num_layers": 2, "hidden_dim": 4}
 OPTIONS = {
     "cs_resnet": {"blocks": 2, "kernel_size": 3, "kernel_options": KERNEL},

@@ -10,18 +10,8 @@ from torch import Tensor, nn
 
 from cscnn.algebra.blades import check_int
 from cscnn.conv.export import PadGrid
-from cscnn.models.base import ComponentModel, FieldModel, PaddedConv, at_most_3d
+from cscnn.models.base import ComponentModel, FieldModel, PaddedConv, at_most_3d, require
 from cscnn.models.tasks import Task
-
-
-def require(package: str, model: str) -> None:
-    """Raise with the extra to install unless a package is there."""
-    from importlib.util import find_spec
-
-    if find_spec(package) is None:
-        raise ImportError(
-            f"{model} needs the package {package}: pip install 'cscnn[baselines]'", name=package
-        )
 
 
 class ChannelNorm(nn.Module):
@@ -183,7 +173,7 @@ class CliffordResNet(FieldModel):
                 f"cliffordlayers has Clifford convolutions in 2 and 3 dimensions; task {task.name} "
                 f"has {task.dim}"
             )
-        require("cliffordlayers", "clifford_resnet")
+        require("cliffordlayers", "clifford_resnet", "baselines")
         from cliffordlayers.nn.modules import groupnorm
 
         group_norm = getattr(groupnorm, f"CliffordGroupNorm{task.dim}d")
@@ -225,7 +215,7 @@ class FNO(ComponentModel):
     ):
         super().__init__(task)
         at_most_3d("fno", task)
-        require("neuralop", "fno")
+        require("neuralop", "fno", "baselines")
         from neuralop.models import FNO as Operator
 
         check_int("width", width, low=1)

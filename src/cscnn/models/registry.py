@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from cscnn.models.base import FieldModel
+from cscnn.models.base import FieldModel, require
 from cscnn.models.tasks import Task, get_task
 
 #: Group of entry points by which other packages offer models: name = "package.module:Class".
@@ -245,9 +245,7 @@ def _quadratic(count: Callable[[int, int], int]) -> Callable[[int, int], int]:
 @cache
 def _count(name: str, task: Task, options: str, **sizes: int) -> int:
     kind = _entry(name).kind
-    given = {**json.loads(options), **sizes}
-    if "calibrate" in _option_names(kind):
-        given["calibrate"] = False  # it takes time and changes no count
+    given = kind.quick({**json.loads(options), **sizes})
     if kind.on_meta:
         with torch.device("meta"):
             return kind(task, **given).n_parameters()
@@ -263,6 +261,7 @@ def _count(name: str, task: Task, options: str, **sizes: int) -> int:
 
 def save(model: FieldModel, path: str | Path) -> None:
     """Write a model to one safetensors file, with what is needed to build it again."""
+    require("safetensors", "saving a model", "train")
     from safetensors.torch import save_file
 
     path = Path(path)
@@ -274,6 +273,7 @@ def save(model: FieldModel, path: str | Path) -> None:
 
 def load(path: str | Path) -> FieldModel:
     """Build a model from a file that `save` has written."""
+    require("safetensors", "loading a model", "train")
     from safetensors import SafetensorError, safe_open
 
     path = Path(path)
