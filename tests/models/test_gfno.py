@@ -155,6 +155,11 @@ def test_plain_fourier_layers_do_not_commute(metric):
         assert relative_error(moved, move_features(group, h, y)) > 0.1
 
 
+def test_says_what_it_cannot_do():
+    with pytest.raises(ValueError, match="1 to 4 dimensions; task periodic has 5"):
+        tiny("gfno", periodic((1,) * 5))
+
+
 def test_works_under_autocast():
     model = tiny("gfno", periodic((1, 1)))
     x = torch.randn(1, model.task.in_channels, 6, 6, 4)

@@ -207,6 +207,10 @@ class GFNO(ComponentModel):
         group: str = "O",
     ):
         super().__init__(task)
+        if task.dim not in MODES:
+            raise ValueError(
+                f"gfno is for grids of 1 to 4 dimensions; task {task.name} has {task.dim}"
+            )
         check_int("width", width, low=1)
         modes = MODES[task.dim] if modes is None else modes
         check_int("modes", modes, low=1)
