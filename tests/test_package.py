@@ -243,14 +243,16 @@ def test_tune_measures_this_machine(tmp_path, monkeypatch, capsys):
     backend.forget()
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of escnn
 def test_other_libraries_are_measured_where_installed(tmp_path, monkeypatch):
     from cscnn.bench import competitors
 
-    x = torch.randn(1, 2, 5, 5, 4)
-    works = competitors.other_libraries((1, 1), 2, 3, x)
-    assert set(works) <= {"cliffordlayers", "escnn"}
-    for work in works.values():
-        assert work()[0].shape[0] == 1
+    for dim in (3, 2):
+        x = torch.randn(1, 2, *(5,) * dim, 2**dim)
+        works = competitors.other_libraries((1,) * dim, 2, 3, x)
+        assert set(works) <= {"cliffordlayers", "escnn"}
+        for work in works.values():
+            assert work()[0].shape[0] == 1
     monkeypatch.setattr(competitors, "jax_checkout", tmp_path)
     with pytest.raises(FileNotFoundError, match="is not a checkout of the published code"):
         competitors.other_libraries((1, 1), 2, 3, x)

@@ -1,8 +1,9 @@
-"""Every model on every task it serves: runs, symmetries, budgets, files."""
+"""Every model on every task it serves: runs, parts, files, tasks, registry."""
 
 import copy
 import json
 import pickle
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,17 +11,13 @@ import pytest
 import torch
 from tiny_models import GRIDS, OWN, SERVED, UNSUPPORTED, sample, tiny
 
-from cscnn import models
+from cscnn import CliffordAlgebra, models
 from cscnn.interop import load_flax_params
-from cscnn.models import TASKS, Background, Field, FieldModel, Task, build, match, names
-from cscnn.models.baselines import GroupSpectralConv, compose, relative, turn, turn_features
+from cscnn.models import TASKS, Background, Field, FieldModel, Task, build, names
 from cscnn.models.cs_resnet import ProductGate, double, halve
 from cscnn.testing import (
     assert_equivariant,
-    grid_equivariance_errors,
-    grid_symmetries,
     relative_error,
-    transform_on_grid,
 )
 
 pytest.importorskip("cliffordlayers", reason="the extra 'baselines' is not installed")
@@ -78,120 +75,11 @@ def test_says_what_it_cannot_do(name, task):
         tiny(name, task)
 
 
-# --- symmetries -----------------------------------------------------------------------------------
-
-PERIODIC = {
-    "plane": Task("plane", (1, 1), (Field("s", 0), Field("v", 1)), 2, boundary="periodic"),
-    "space": Task("space", (1, 1, 1), (Field("e", 1), Field("b", 2)), 1, boundary="periodic"),
-    "spacetime": Task("spacetime", (1, -1, -1), (Field("f", 2),), 1, boundary="periodic"),
-}
-
-
-def briefly_trained(model):
-    optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
-    for _ in range(3):
-        optimiser.zero_grad()
-        x = sample(model.task, dtype=torch.float64, grid=(8,) * model.task.dim)
-        (model(x) - 0.5 * x[:, : model.task.out_channels]).square().mean().backward()
-        optimiser.step()
-    return model
-
-
-@pytest.mark.parametrize("trained", [False, True])
-@pytest.mark.parametrize(
-    ("name", "task", "options"),
-    [
-        ("cs_resnet", "plane", {}),
-        ("cs_resnet", "plane", {"kernel": "complete", "kernel_options": {"hidden_dim": 4}}),
-        ("cs_resnet", "plane", {"activation": "product"}),
-        ("cs_resnet", "space", {}),
-        ("cs_resnet", "spacetime", {}),
-        ("steerable_resnet", "plane", {}),
-        ("steerable_resnet", "space", {}),
-    ],
-)
-def test_equivariant_models(name, task, options, trained):
-    model = tiny(name, PERIODIC[task], **options).double()
-    if trained:
-        briefly_trained(model)
-    task = model.task
-    grid = (6, 6, 6)[: task.dim]
-    errors = grid_equivariance_errors(model, model.algebra, (1, task.in_channels, *grid))
-    assert errors["translation"] < 1e-9
-    assert errors["point group"] < 1e-9
-
-
-@pytest.mark.parametrize("task", ["plane", "space"])
-def test_unet_commutes_with_the_point_group_and_coarse_translations(task):
-    model = tiny("cs_unet", PERIODIC[task], levels=1).double()
-    grid = (8, 8, 8)[: model.task.dim]
-    errors = grid_equivariance_errors(model, model.algebra, (1, model.task.in_channels, *grid))
-    assert errors["point group"] < 1e-9
-    x = sample(model.task, dtype=torch.float64, grid=grid)
-    axes = tuple(range(2, 2 + model.task.dim))
-    shifts = (2, 4, 6)[: model.task.dim]
-    assert relative_error(model(x.roll(shifts, axes)), model(x).roll(shifts, axes)) < 1e-9
-    odd = relative_error(model(x.roll(1, 2)), model(x).roll(1, 2))
-    assert odd > 1e-6  # the control
-
-
-@pytest.mark.parametrize("name", ["resnet", "clifford_resnet", "fno"])
-def test_baselines_commute_with_translations_only(name):
-    model = tiny(name, PERIODIC["plane"], width=4).double()
-    blades = list(model.task.blades)
-
-    def restricted(x):
-        kept = torch.zeros_like(x)
-        kept[..., blades] = x[..., blades]
-        return model(kept)
-
-    errors = grid_equivariance_errors(restricted, model.algebra, (1, 2, 8, 8))
-    assert errors["translation"] < 1e-9
-    assert errors["point group"] > 0.1
-
-
-def test_d4_is_a_group():
-    x = torch.randn(3, 3)
-    for g in range(8):
-        assert sorted(relative(g)) == list(range(8))
-        for h in range(8):
-            assert torch.equal(turn(turn(x, h), g), turn(x, compose(g, h)))
-
-
-@pytest.mark.parametrize("h", range(8))
-def test_gfno_commutes_with_d4_inside(h):
-    layer = GroupSpectralConv(2, 3, modes=2).double()
-    x = torch.randn(1, 2, 8, 9, 9, dtype=torch.float64)
-    y = layer(x)
-    assert relative_error(layer(turn_features(x, h)), turn_features(y, h)) < 1e-9
-    assert relative_error(layer(turn(x, h)), turn(y, h)) > 0.1 or h == 0  # the control
-    shifted = layer(x.roll((2, 3), (-2, -1)))
-    assert relative_error(shifted, y.roll((2, 3), (-2, -1))) < 1e-9
-
-
-def test_backgrounds_transform_with_the_field():
-    task = PERIODIC["plane"].replace(backgrounds=(Background("gravity", 1, (0.0, 1.0)),))
-    model = tiny("cs_resnet", task).double()
-    x = sample(task, dtype=torch.float64, grid=(6, 6))
-    y = model(x)
-    assert relative_error(model(x, model.background), y) < 1e-12
-    broken = 0.0
-    for g in grid_symmetries(model.algebra, (6, 6)):
-        moved, known = transform_on_grid(model.algebra, g, x), model.background
-        expected = transform_on_grid(model.algebra, g, y)
-        turned = model.algebra.transform(g, known.double())
-        assert relative_error(model(moved, turned), expected) < 1e-9
-        assert relative_error(model(moved, turned.expand(1, 1, 4)), expected) < 1e-9
-        broken = max(broken, relative_error(model(moved), expected))
-    assert broken > 1e-3  # gravity that does not turn breaks the symmetry
-    with pytest.raises(ValueError, match=r"has 1 backgrounds, i.e. a tensor \(1, 4\)"):
-        model(x, torch.zeros(2, 4))
-    with pytest.raises(ValueError, match="has no backgrounds"):
-        tiny("resnet", PERIODIC["plane"])(x.float(), torch.zeros(1, 4))
+# --- parts ---------------------------------------------------------------------------------------
 
 
 def test_product_gate():
-    algebra = PERIODIC["plane"].algebra
+    algebra = CliffordAlgebra((1, 1))
     gate = ProductGate(algebra, 3)
     x = torch.randn(4, 3, 4)
     assert relative_error(gate(x), gate.gate(x)) == 0
@@ -212,64 +100,6 @@ def test_halve_and_double():
 def test_operators_of_neuralop_take_its_options():
     model = tiny("fno", "navier_stokes", operator_options={"norm": "instance_norm"})
     assert any("InstanceNorm" in type(m).__name__ for m in model.modules())
-
-
-# --- sizes ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("params", [100_000, 1_000_000, 7_000_000])
-@pytest.mark.parametrize(("name", "task"), SERVED)
-def test_budgets_are_met(name, task, params):
-    chosen = match(name, task, params)
-    if params == 100_000:  # small enough to build
-        quick = {"calibrate": False} if name in ("cs_resnet", "cs_unet", "steerable_resnet") else {}
-        count = build(name, task, **chosen, **quick).n_parameters()
-        assert abs(count - params) <= 0.03 * params
-
-
-def test_counts_are_exact_for_large_models():
-    chosen = match("resnet", "navier_stokes", 1_000_000)
-    assert abs(build("resnet", "navier_stokes", **chosen).n_parameters() - 1e6) < 0.03e6
-    chosen = match("cs_resnet", "navier_stokes", 1_000_000)
-    assert abs(build("cs_resnet", "navier_stokes", **chosen).n_parameters() - 1e6) < 0.03e6
-    with pytest.raises(ValueError, match=r"cannot have 10 parameters .* the closest"):
-        match("resnet", "navier_stokes", 10)
-
-
-@pytest.mark.parametrize("kernel", ["implicit", "complete"])
-@pytest.mark.parametrize(
-    ("task", "width"),
-    [("navier_stokes", w) for w in (4, 12, 48)]
-    + [(t, w) for t in ("maxwell3d", "maxwell_spacetime") for w in (4, 12)]
-    + [("maxwell_spacetime4d", 4)],
-)
-def test_signals_and_gradients_keep_their_size(task, width, kernel):
-    """The variance of the output is within [0.1, 10] of the input's, and so are gradients.
-
-    Gradients are those with respect to the input of the first layer, in the components that carry
-    data, for unit noise as the gradient of the output. Their squares are compared summed, not per
-    component: that is how much unit noise on the input changes the output, whereas four frames
-    that are used for one frame have a quarter of its gradient each.
-    """
-    grid = {2: (24, 24), 3: (12, 12, 12), 4: (6, 6, 6, 6)}
-    model = build("cs_resnet", task, width=width, kernel=kernel)
-    x = sample(model.task, batch=2, grid=grid[model.task.dim]).requires_grad_()
-    blades = list(model.task.blades)
-    y = model(x)[..., blades]
-    assert 0.1 < y.var() < 10
-    g = torch.randn_like(y)
-    (grad,) = torch.autograd.grad(y, x, g)
-    assert 0.1 < grad[..., blades].square().sum() / g.square().sum() < 10
-
-
-def test_published_initialisation_is_left_alone():
-    options = {"kernel_options": {"unit_variance": False}, "blocks": 2, "kernel_size": 3}
-    states = []
-    for calibrate in (False, True):
-        torch.manual_seed(0)
-        model = build("cs_resnet", "navier_stokes", width=2, calibrate=calibrate, **options)
-        states.append(model.state_dict())
-    assert all(torch.equal(value, states[1][name]) for name, value in states[0].items())
 
 
 # --- files, tasks, registry -----------------------------------------------------------------------
@@ -390,3 +220,44 @@ def test_users_register_models():
     assert model(sample(model.task)).abs().sum() == 0
     with pytest.raises(ValueError, match="there is a model named 'resnet' already"):
         models.register("resnet")(Zero)
+
+
+def test_other_packages_offer_models(tmp_path, monkeypatch):
+    from cscnn.models import registry
+
+    (tmp_path / "plugin.py").write_text(
+        "from cscnn.models import FieldModel\n"
+        "class First(FieldModel):\n"
+        "    def __init__(self, task, width=1):\n"
+        "        super().__init__(task)\n"
+        "    def compute(self, x):\n"
+        "        return x[:, : self.task.out_channels]\n"
+    )
+    info = tmp_path / "plugin-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[cscnn.models]\nfirst = plugin:First\n")
+    monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+    assert "first" not in names()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert names()[-1] == "first"
+    x = sample(TASKS["navier_stokes"])
+    assert torch.equal(build("first", "navier_stokes")(x), x[:, :1])
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "extra"),
+    [("neuralop", "fno", "baselines"), ("cliffordlayers", "clifford_resnet", "baselines")],
+)
+def test_missing_packages_name_their_extra(package, name, extra, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=rf"{name} needs the package {package}.*cscnn\[{extra}\]"):
+        tiny(name, "navier_stokes")
+
+
+def test_files_without_safetensors_name_the_extra(tmp_path, monkeypatch):
+    model = tiny("resnet", "navier_stokes")
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    for action in (lambda: models.save(model, tmp_path / "a"), lambda: models.load(tmp_path / "a")):
+        with pytest.raises(ImportError, match=r"needs the package safetensors.*cscnn\[train\]"):
+            action()

@@ -39,7 +39,17 @@ def transform_on_grid(algebra: CliffordAlgebra, g: Tensor, x: Tensor) -> Tensor:
         g: (dim, dim), from `grid_symmetries`.
         x: field (batch, channels, *grid, blades).
     """
+    return algebra.transform(g, move_grid(g, x, 2))
+
+
+def move_grid(g: Tensor, x: Tensor, first: int) -> Tensor:
+    """f(g^-1 y) about the centre of the grid, for values that do not change.
+
+    Args:
+        g: (dim, dim), from `grid_symmetries`.
+        x: tensor whose axes ``first``, ..., ``first + dim - 1`` are the grid.
+    """
     source = [int(row.abs().argmax()) for row in g]  # new axis i runs along old axis source[i]
-    flips = [2 + i for i, j in enumerate(source) if g[i, j] < 0]
-    x = x.permute(0, 1, *(2 + j for j in source), x.dim() - 1).flip(flips)
-    return algebra.transform(g, x)
+    flips = [first + i for i, j in enumerate(source) if g[i, j] < 0]
+    after = range(first + len(g), x.dim())
+    return x.permute(*range(first), *(first + j for j in source), *after).flip(flips)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from importlib.util import find_spec
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,8 +20,10 @@ class FieldModel(nn.Module):
     Attributes:
         task: what it was built for.
         config: name and options, from which `cscnn.models.load` builds it again.
+        on_meta: whether it can be built on the device "meta", to count parameters without them.
     """
 
+    on_meta: ClassVar[bool] = False
     config: dict[str, Any]
     background: Tensor
 
@@ -32,6 +35,11 @@ class FieldModel(nn.Module):
         self.register_buffer(
             "background", task.background(torch.empty(0, dtype=torch.float32)), persistent=False
         )
+
+    @classmethod
+    def quick(cls, options: dict[str, Any]) -> dict[str, Any]:
+        """Options of as many parameters, without what only makes them take longer to draw."""
+        return options
 
     def compute(self, x: Tensor) -> Tensor:
         """The network itself: (batch, n_inputs, *grid, blades) -> (batch, out_channels, ...)."""
@@ -134,4 +142,12 @@ def at_most_3d(name: str, task: Task) -> None:
         raise ValueError(
             f"{name} is made of torch's convolutions or transforms of 1 to 3 dimensions; task "
             f"{task.name} has {task.dim}"
+        )
+
+
+def require(package: str, what: str, extra: str) -> None:
+    """Raise with the extra to install unless a package is there."""
+    if find_spec(package) is None:
+        raise ImportError(
+            f"{what} needs the package {package}: pip install 'cscnn[{extra}]'", name=package
         )

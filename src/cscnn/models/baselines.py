@@ -1,4 +1,4 @@
-"""Networks to compare with: ResNet, Clifford ResNet and Fourier neural operators."""
+"""Networks to compare with: ResNet, Clifford ResNet and the Fourier neural operator."""
 
 from __future__ import annotations
 
@@ -6,23 +6,12 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from cscnn.algebra.blades import check_int
 from cscnn.conv.export import PadGrid
-from cscnn.models.base import ComponentModel, FieldModel, PaddedConv, at_most_3d
+from cscnn.models.base import ComponentModel, FieldModel, PaddedConv, at_most_3d, require
 from cscnn.models.tasks import Task
-
-
-def require(package: str, model: str) -> None:
-    """Raise with the extra to install unless a package is there."""
-    from importlib.util import find_spec
-
-    if find_spec(package) is None:
-        raise ImportError(
-            f"{model} needs the package {package}: pip install 'cscnn[baselines]'", name=package
-        )
 
 
 class ChannelNorm(nn.Module):
@@ -97,6 +86,8 @@ class ResNet(ComponentModel):
         kernel_size: taps per axis.
         norm: normalise after each convolution of a block.
     """
+
+    on_meta = True
 
     def __init__(
         self,
@@ -182,7 +173,7 @@ class CliffordResNet(FieldModel):
                 f"cliffordlayers has Clifford convolutions in 2 and 3 dimensions; task {task.name} "
                 f"has {task.dim}"
             )
-        require("cliffordlayers", "clifford_resnet")
+        require("cliffordlayers", "clifford_resnet", "baselines")
         from cliffordlayers.nn.modules import groupnorm
 
         group_norm = getattr(groupnorm, f"CliffordGroupNorm{task.dim}d")
@@ -224,7 +215,7 @@ class FNO(ComponentModel):
     ):
         super().__init__(task)
         at_most_3d("fno", task)
-        require("neuralop", "fno")
+        require("neuralop", "fno", "baselines")
         from neuralop.models import FNO as Operator
 
         check_int("width", width, low=1)
@@ -249,119 +240,5 @@ class FNO(ComponentModel):
 
     def compute_components(self, x: Tensor) -> Tensor:
         y = self.network(x)
-        assert isinstance(y, Tensor)
-        return y
-
-
-class GroupSpectralConv(nn.Module):
-    """Convolution over translations, quarter turns and reflections of the plane, by Fourier modes.
-
-    Features are functions on the group D4: (batch, channels, 8, x, y). One set of weights
-    W[out, in, g](k) on the modes |k| ≤ modes is turned into all orientations::
-
-        y[h](k) = sum_g W[h^-1 g](h^-1 k) x[g](k)
-
-    plus the same without modes, on single points.
-    """
-
-    def __init__(self, c_in: int, c_out: int, modes: int):
-        super().__init__()
-        self.modes = modes
-        side = 2 * modes + 1
-        scale = (c_in * 8) ** -0.5
-        weight = torch.randn(c_out, c_in, 8, side, side, 2) * scale / 2
-        self.weight = nn.Parameter(weight)  # real and imaginary part last
-        self.local = nn.Parameter(torch.randn(c_out, c_in, 8) * scale)
-        self.bias = nn.Parameter(torch.zeros(c_out))
-
-    def forward(self, x: Tensor) -> Tensor:
-        batch, grid = x.shape[0], x.shape[3:]
-        modes = [min(self.modes, (n - 1) // 2) for n in grid]
-        rows, columns = (torch.arange(-m, m + 1, device=x.device) for m in modes)
-        inside = [slice(self.modes - m, self.modes + m + 1) for m in modes]
-        weight = torch.view_as_complex(self.weight)
-        weights = torch.stack(
-            [turn(weight[:, :, relative(h)], h)[..., inside[0], inside[1]] for h in range(8)],
-            1,
-        )  # (c_out, 8, c_in, 8, k, k)
-        weights = weights.flatten(0, 1).flatten(1, 2)
-        spectrum = torch.fft.fft2(x.flatten(1, 2))
-        low = spectrum[..., rows.remainder(grid[0])[:, None], columns.remainder(grid[1])]
-        mixed = torch.einsum("oixy,bixy->boxy", weights, low)
-        full = spectrum.new_zeros(batch, weights.shape[0], *grid)
-        full[..., rows.remainder(grid[0])[:, None], columns.remainder(grid[1])] = mixed
-        y = torch.fft.ifft2(full).real.unflatten(1, (-1, 8))
-        local = torch.stack([self.local[:, :, relative(h)] for h in range(8)], 1)
-        y = y + torch.einsum("ohig,bigxy->bohxy", local, x)
-        return y + self.bias[:, None, None, None]
-
-
-def turn(x: Tensor, h: int) -> Tensor:
-    """Element h of D4 applied to the last two axes: a reflection (h ≥ 4), then h % 4 quarter turns.
-
-    Example:
-        >>> import torch
-        >>> turn(torch.tensor([[1, 2], [3, 4]]), 1).tolist()
-        [[2, 4], [1, 3]]
-    """
-    if h >= 4:
-        x = x.flip(-1)
-    return torch.rot90(x, h % 4, (-2, -1))
-
-
-def compose(g: int, h: int) -> int:
-    """The element g h of D4: first h, then g."""
-    turns = (g % 4 + (-(h % 4) if g >= 4 else h % 4)) % 4
-    return turns + 4 * ((g >= 4) != (h >= 4))
-
-
-def relative(h: int) -> list[int]:
-    """h^-1 g for every g."""
-    inverse = next(i for i in range(8) if compose(i, h) == 0)
-    return [compose(inverse, g) for g in range(8)]
-
-
-def turn_features(x: Tensor, h: int) -> Tensor:
-    """Element h acting on functions of D4 and the plane, (batch, channels, 8, x, y)."""
-    return turn(x, h)[:, :, relative(h)]
-
-
-class GFNO(ComponentModel):
-    """The group-equivariant Fourier neural operator for D4 in the plane.
-
-    Inside it commutes with quarter turns and reflections; lifting and projection are
-    unconstrained, as in the paper, and do not know how components transform.
-
-    Args:
-        task: what to predict, in two dimensions.
-        width: hidden channels, each a function of eight group elements.
-        modes: Fourier modes kept along each axis.
-        layers: number of Fourier layers.
-    """
-
-    def __init__(self, task: Task, width: int = 8, modes: int = 8, layers: int = 4):
-        super().__init__(task)
-        if task.dim != 2:
-            raise ValueError(
-                f"gfno is built on the symmetries of the square; task {task.name} has {task.dim} "
-                "dimensions (the cube's group has 48 elements: every weight would be held 48 times)"
-            )
-        check_int("width", width, low=1)
-        check_int("modes", modes, low=1)
-        self.lifting = nn.Conv2d(self.components_in, 8 * width, 1)
-        self.layers = nn.ModuleList(GroupSpectralConv(width, width, modes) for _ in range(layers))
-        self.projection = nn.Sequential(
-            nn.Conv2d(8 * width, 16 * width, 1),
-            nn.GELU(),
-            nn.Conv2d(16 * width, self.components_out, 1),
-        )
-
-    def compute_components(self, x: Tensor) -> Tensor:
-        x = self.lifting(x).unflatten(1, (-1, 8))
-        for i, layer in enumerate(self.layers):
-            x = layer(x)
-            if i < len(self.layers) - 1:
-                x = nn.functional.gelu(x)
-        y = self.projection(x.flatten(1, 2))
         assert isinstance(y, Tensor)
         return y

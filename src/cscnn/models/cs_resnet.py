@@ -120,6 +120,13 @@ class CSNetwork(FieldModel):
             "backend": backend,
         }
 
+    @classmethod
+    def quick(cls, options: dict[str, Any]) -> dict[str, Any]:
+        kernel_options = dict(options.get("kernel_options") or {})
+        if options.get("kernel", "implicit") == "implicit":
+            kernel_options["unit_variance"] = False
+        return {**options, "calibrate": False, "kernel_options": kernel_options}
+
     @staticmethod
     def _kernel_options(kernel: str, options: Mapping[str, Any] | None) -> dict[str, Any]:
         default = {"unit_variance": True} if kernel == "implicit" else {}
@@ -291,6 +298,10 @@ class SteerableResNet(CSResNet):
     Steerable kernels between multivectors are known in closed form, so this needs no solver and
     runs in three dimensions as in two. Euclidean tasks only: rings are compact, hyperbolas are not.
     """
+
+    @classmethod
+    def quick(cls, options: dict[str, Any]) -> dict[str, Any]:
+        return {**options, "calibrate": False}
 
     def __init__(self, task: Task, width: int = 16, **options: Any):
         if len(set(task.metric)) > 1:

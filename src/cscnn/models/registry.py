@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from cscnn.atomic import replacing
-from cscnn.models.base import FieldModel
+from cscnn.models.base import FieldModel, require
 from cscnn.models.tasks import Task, get_task
 
 #: Group of entry points by which other packages offer models: name = "package.module:Class".
@@ -30,8 +30,10 @@ class Entry:
 
     Attributes:
         kind: its class.
-        second: what beside ``width`` may be changed to meet a budget of parameters: ``"inner"``
-            (the parameter count is quadratic in both), or an option with the values to try.
+        second: what beside ``width`` may be changed to meet a budget of parameters: an option with
+            the values to try, or one without, if the parameter count is quadratic in both.
+        values: the values to try.
+        ratio: in the other case, the usual ratio of that option to the width.
         fallbacks: further options to try, in this order, if that is not enough.
         step: widths are multiples of this.
     """
@@ -39,6 +41,7 @@ class Entry:
     kind: type[FieldModel]
     second: str
     values: tuple[int, ...] = ()
+    ratio: int = 1
     fallbacks: tuple[dict[str, Any], ...] = ()
     step: int = 1
 
@@ -51,10 +54,11 @@ def register(
     *,
     second: str = "",
     values: tuple[int, ...] = (),
+    ratio: int = 1,
     fallbacks: tuple[dict[str, Any], ...] = (),
     step: int = 1,
 ) -> Callable[[type[FieldModel]], type[FieldModel]]:
-    """Decorator that makes a `FieldModel` known by a name.
+    """Decorator that makes a `FieldModel` known by a name; the others as in `Entry`.
 
     Example:
         >>> from cscnn.models import FieldModel, names, register
@@ -69,20 +73,22 @@ def register(
     def add(kind: type[FieldModel]) -> type[FieldModel]:
         if name in _entries and _entries[name].kind.__qualname__ != kind.__qualname__:
             raise ValueError(f"there is a model named {name!r} already: {_entries[name].kind}")
-        _entries[name] = Entry(kind, second, values, fallbacks, step)
+        _entries[name] = Entry(kind, second, values, ratio, fallbacks, step)
         return kind
 
     return add
 
 
 def _register_own() -> None:
-    from cscnn.models import baselines, cs_resnet
+    from cscnn.models import baselines, cs_resnet, gfno
 
     # A small budget asks for small kernel networks, or for another number of blocks.
     hidden = tuple({"kernel_options": {"hidden_dim": h}} for h in (8, 6, 4, 3, 2, 1))
     blocks = tuple({"blocks": b} for b in (9, 7, 10, 6, 11, 5, 12, 4))
     modes = tuple(sorted(range(2, 25), key=lambda m: abs(m - 12)))
-    small_modes = tuple(sorted(range(2, 17), key=lambda m: abs(m - 8)))
+    cubes: tuple[dict[str, Any], ...] = tuple({"modes": m} for m in (4, 3, 5, 2, 6, 1, 7, 8))
+    layers: tuple[dict[str, Any], ...] = tuple({"layers": n} for n in (3, 5, 2, 6))
+    deep = tuple({**n, **m} for n in layers for m in ({}, *cubes))
     own = {
         "cs_resnet": Entry(cs_resnet.CSResNet, "inner", fallbacks=hidden),
         "cs_unet": Entry(cs_resnet.CSUNet, "inner", fallbacks=hidden),
@@ -90,7 +96,7 @@ def _register_own() -> None:
         "resnet": Entry(baselines.ResNet, "inner", fallbacks=blocks),
         "clifford_resnet": Entry(baselines.CliffordResNet, "inner", fallbacks=blocks),
         "fno": Entry(baselines.FNO, "modes", modes, step=2),  # it has layers of half the width
-        "gfno": Entry(baselines.GFNO, "modes", small_modes),
+        "gfno": Entry(gfno.GFNO, "hidden", ratio=gfno.HIDDEN, fallbacks=cubes + deep),
     }
     for name, entry in own.items():
         _entries.setdefault(name, entry)
@@ -201,25 +207,15 @@ def _sizes(
 ) -> Iterator[tuple[dict[str, int], int]]:
     """Options and their number of parameters, the most regular ones first."""
     given = json.loads(options)
-    if entry.second == "inner" and "inner" not in given:
-        points = [(1, 1), (2, 1), (1, 2), (2, 2), (3, 1), (1, 3)]
-        counts = [_count(name, task, options, width=w, inner=i) for w, i in points]
-        rows = [[1, w, i, w * i, w * w, i * i] for w, i in points]
-        fit = torch.linalg.solve(
-            torch.tensor(rows, dtype=torch.float64), torch.tensor(counts, dtype=torch.float64)
-        )
-
-        def polynomial(w: int, i: int) -> int:
-            terms = torch.tensor([1, w, i, w * i, w * w, i * i], dtype=torch.float64)
-            return round(float(fit @ terms))
-
-        top = 1
-        while polynomial(top, max(1, top // 2)) < 2 * params:
+    if entry.second and not entry.values and entry.second not in given:
+        fit = _quadratic(lambda w, i: _count(name, task, options, width=w, **{entry.second: i}))
+        r, top = entry.ratio, 1
+        while fit(top, max(1, r * top // 2)) < 2 * params:
             top += 1
-        pairs = [(w, i) for w in range(1, top + 1) for i in range((w + 1) // 2, 2 * w + 1)]
-        pairs.sort(key=lambda p: (abs(p[1] / p[0] - 1), p))
+        pairs = [(w, i) for w in range(1, top + 1) for i in range((r * w + 1) // 2, 2 * r * w + 1)]
+        pairs.sort(key=lambda p: (abs(p[1] / p[0] / r - 1), p))
         for w, i in pairs:
-            yield {"width": w, "inner": i}, polynomial(w, i)
+            yield {"width": w, entry.second: i}, fit(w, i)
         return
     given_second = entry.second in given or not entry.values
     for extra in [{}] if given_second else [{entry.second: value} for value in entry.values]:
@@ -234,12 +230,26 @@ def _sizes(
             steps += 1
 
 
+def _quadratic(count: Callable[[int, int], int]) -> Callable[[int, int], int]:
+    """The quadratic polynomial of two integers that agrees with a function at six points."""
+
+    def terms(w: int, i: int) -> list[int]:
+        return [1, w, i, w * i, w * w, i * i]
+
+    points = [(1, 1), (2, 1), (1, 2), (2, 2), (3, 1), (1, 3)]
+    rows = torch.tensor([terms(w, i) for w, i in points], dtype=torch.float64)
+    values = torch.tensor([count(w, i) for w, i in points], dtype=torch.float64)
+    fit = torch.linalg.solve(rows, values).tolist()
+    return lambda w, i: round(sum(a * b for a, b in zip(fit, terms(w, i), strict=True)))
+
+
 @cache
 def _count(name: str, task: Task, options: str, **sizes: int) -> int:
     kind = _entry(name).kind
-    given = {**json.loads(options), **sizes}
-    if "calibrate" in _option_names(kind):
-        given["calibrate"] = False  # it takes time and changes no count
+    given = kind.quick({**json.loads(options), **sizes})
+    if kind.on_meta:
+        with torch.device("meta"):
+            return kind(task, **given).n_parameters()
     state = torch.get_rng_state()
     try:
         return kind(task, **given).n_parameters()
@@ -252,6 +262,7 @@ def _count(name: str, task: Task, options: str, **sizes: int) -> int:
 
 def save(model: FieldModel, path: str | Path) -> None:
     """Write a model to one safetensors file, with what is needed to build it again."""
+    require("safetensors", "saving a model", "train")
     from safetensors.torch import save_file
 
     path = Path(path)
@@ -262,6 +273,7 @@ def save(model: FieldModel, path: str | Path) -> None:
 
 def load(path: str | Path) -> FieldModel:
     """Build a model from a file that `save` has written."""
+    require("safetensors", "loading a model", "train")
     from safetensors import SafetensorError, safe_open
 
     path = Path(path)
