@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
@@ -249,12 +249,21 @@ def _count(name: str, task: Task, options: str, **sizes: int) -> int:
 # --- files ----------------------------------------------------------------------------------------
 
 
-def save(model: FieldModel, path: str | Path) -> None:
-    """Write a model to one safetensors file, with what is needed to build it again."""
+def save(
+    model: FieldModel, path: str | Path, weights: Mapping[str, torch.Tensor] | None = None
+) -> None:
+    """Write a model to one safetensors file, with what is needed to build it again.
+
+    Args:
+        model: which.
+        path: the file; written whole or not at all.
+        weights: instead of those of the model, e.g. gathered from several devices.
+    """
     from safetensors.torch import save_file
 
     path = Path(path)
-    tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
+    weights = model.state_dict() if weights is None else weights
+    tensors = {name: t.detach().cpu().contiguous() for name, t in weights.items()}
     temporary = path.with_name(path.name + ".tmp")
     save_file(tensors, temporary, metadata={"cscnn_model": json.dumps(model.config)})
     temporary.replace(path)

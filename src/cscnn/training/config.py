@@ -98,7 +98,7 @@ class TrainerConfig:
         accelerator: cpu, gpu, mps or auto.
         devices: per node.
         nodes: machines.
-        strategy: auto, ddp or another of Lightning's that keeps whole models on each device.
+        strategy: auto, ddp, or fsdp, which splits the parameters over the devices.
         tensorboard: write event files for TensorBoard as well.
         progress: show a progress bar.
     """
@@ -158,11 +158,6 @@ class TrainConfig:
         for name, value in limits.items():
             if value is not None:
                 check_int(name, value, low=1)
-        if self.trainer.strategy.startswith("fsdp"):
-            raise ValueError(
-                "trainer.strategy=fsdp is not supported: the weights that are saved would be "
-                "those of one device; use ddp"
-            )
         for name in ("epochs", "accumulate", "devices", "nodes"):
             check_int(f"trainer.{name}", getattr(self.trainer, name), low=1)
         world = self.trainer.devices * self.trainer.nodes

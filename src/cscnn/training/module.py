@@ -8,11 +8,13 @@ from typing import Any
 import lightning
 import torch
 from torch import Tensor
+from torch.distributed.fsdp import FSDPModule
 from torchmetrics import MeanMetric
 
 from cscnn.data import Window
 from cscnn.models import FieldModel
 from cscnn.training.config import OptimizerConfig
+from cscnn.training.sharding import shard_
 
 
 class NonFiniteLoss(ArithmeticError):
@@ -49,11 +51,17 @@ class Forecast(lightning.LightningModule):
         self.options = optimizer or OptimizerConfig()
         self.total_steps = total_steps
         self.blades = list(model.task.blades)
-        self._forward: Any = torch.compile(model) if compile else model
+        if compile:
+            model.compile()
         self.train_mean, self.valid_mean = MeanMetric(), MeanMetric()
 
+    def configure_model(self) -> None:
+        """Called by Lightning on each device, before there is an optimiser."""
+        if self.device_mesh is not None and not isinstance(self.model, FSDPModule):
+            shard_(self.model, self.device_mesh["data_parallel"])
+
     def forward(self, x: Tensor, background: Tensor | None = None) -> Tensor:
-        y = self._forward(x, background if self.model.task.backgrounds else None)
+        y = self.model(x, background if self.model.task.backgrounds else None)
         assert isinstance(y, Tensor)
         return y
 

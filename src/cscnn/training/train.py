@@ -23,6 +23,7 @@ from cscnn.training.config import TrainConfig
 from cscnn.training.datamodule import WindowData
 from cscnn.training.module import Forecast
 from cscnn.training.run import Run
+from cscnn.training.sharding import Sharded
 
 #: What may change between a run and its continuation.
 FREE = ("accelerator", "devices", "nodes", "strategy", "epochs", "progress", "tensorboard")
@@ -163,7 +164,7 @@ def make_trainer(config: TrainConfig) -> lightning.Trainer:
         accelerator=options.accelerator,
         devices=options.devices,
         num_nodes=options.nodes,
-        strategy=options.strategy,
+        strategy=Sharded(options.devices * options.nodes) if options.strategy == "fsdp" else options.strategy,
         precision=precision,
         max_epochs=options.epochs,
         accumulate_grad_batches=options.accumulate,
