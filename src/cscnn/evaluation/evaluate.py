@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 import torch
 
 from cscnn.algebra.blades import check_int
+from cscnn.atomic import write_bytes, write_text
 from cscnn.data import open_fields
 from cscnn.evaluation.subject import Subject
 from cscnn.progress import Bar
@@ -40,14 +40,8 @@ class Evaluation:
         packed = io.BytesIO()
         arrays: dict[str, Any] = dict(self.samples)
         np.savez_compressed(packed, **arrays)
-        text = json.dumps(self.result, indent=2, allow_nan=False) + "\n"
-        for target, content in ((samples, packed.getvalue()), (path, text.encode())):
-            temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-            try:
-                temporary.write_bytes(content)
-                temporary.replace(target)
-            finally:
-                temporary.unlink(missing_ok=True)
+        write_bytes(samples, packed.getvalue())
+        write_text(path, json.dumps(self.result, indent=2, allow_nan=False) + "\n")
 
 
 def evaluate(

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from cscnn.atomic import write_bytes
 from cscnn.models.base import FieldModel
 from cscnn.models.tasks import Task, get_task
 
@@ -259,14 +260,11 @@ def save(
         path: the file; written whole or not at all.
         weights: instead of those of the model, e.g. gathered from several devices.
     """
-    from safetensors.torch import save_file
+    from safetensors.torch import save as to_bytes
 
-    path = Path(path)
     weights = model.state_dict() if weights is None else weights
     tensors = {name: t.detach().cpu().contiguous() for name, t in weights.items()}
-    temporary = path.with_name(path.name + ".tmp")
-    save_file(tensors, temporary, metadata={"cscnn_model": json.dumps(model.config)})
-    temporary.replace(path)
+    write_bytes(Path(path), to_bytes(tensors, {"cscnn_model": json.dumps(model.config)}))
 
 
 def load(path: str | Path) -> FieldModel:

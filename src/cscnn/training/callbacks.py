@@ -11,16 +11,28 @@ from typing import Any
 
 import lightning
 import torch
-from lightning.pytorch.callbacks import Callback, Checkpoint
+from lightning.pytorch.callbacks import Callback, Checkpoint, RichProgressBar
+from lightning.pytorch.callbacks.progress.rich_progress import RichProgressBarTheme
+from lightning.pytorch.plugins.io import TorchCheckpointIO
 from torch import Tensor
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from cscnn import models
-from cscnn.atomic import write_text
+from cscnn.atomic import write_bytes, write_text
+from cscnn.progress import duration
 from cscnn.training.module import Forecast, NonFiniteLoss
 from cscnn.training.sharding import alike, whole
 
 COLUMNS = ("epoch", "step", "train_loss", "valid_loss", "lr", "seconds")
+
+
+class WholeFile(TorchCheckpointIO):
+    """States are written beside their predecessor, then take its name."""
+
+    def save_checkpoint(self, checkpoint: Any, path: Any, storage_options: Any = None) -> None:
+        content = io.BytesIO()
+        torch.save(checkpoint, content)
+        write_bytes(Path(path), content.getvalue())
 
 
 class RunFolder(Checkpoint):  # so that it is told after the metrics are known
@@ -68,10 +80,7 @@ class RunFolder(Checkpoint):  # so that it is told after the metrics are known
             self._save_best(trainer, pl_module)
         if trainer.is_global_zero:
             self._save_metrics()
-        temporary = self.folder / "state.ckpt.tmp"
-        trainer.save_checkpoint(temporary)
-        if trainer.is_global_zero:
-            temporary.replace(self.folder / "state.ckpt")
+        trainer.save_checkpoint(self.folder / "state.ckpt")
 
     def _save_best(self, trainer: Any, pl_module: Any) -> None:
         average = next((c for c in trainer.callbacks if isinstance(c, WeightAverage)), None)
@@ -152,3 +161,20 @@ class WeightAverage(Callback):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.average, self.step = dict(state_dict["average"]), state_dict["step"]
+
+
+class TrainingBar(RichProgressBar):
+    """Batches of the epoch, their speed, losses, and how long the rest of the run will take."""
+
+    def __init__(self) -> None:
+        super().__init__(refresh_rate=5, theme=RichProgressBarTheme(metrics_format=".4g"))
+
+    def _get_train_description(self, current_epoch: int) -> str:
+        trainer: Any = self.trainer
+        epochs = trainer.max_epochs
+        text = f"epoch {current_epoch + 1}/{epochs}"
+        folder = next((c for c in trainer.callbacks if isinstance(c, RunFolder)), None)
+        if folder is not None and folder.rows:
+            seconds = folder.rows[-1]["seconds"] * (epochs - current_epoch)
+            text += f", {duration(seconds)} left"
+        return text

@@ -1,14 +1,34 @@
-"""Models too large for one device: parameters split over all, put together layer by layer."""
+"""How a run is spread over devices: whole models on each, or parameters split over all."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from lightning.pytorch.strategies import ModelParallelStrategy
+from lightning.pytorch.strategies import DDPStrategy, ModelParallelStrategy
 from torch import Tensor, nn
+from torch.distributed import DistError
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
+
+
+def strategy(name: str, world: int) -> Any:
+    """What Lightning's trainer shall do with several devices.
+
+    Args:
+        name: ``"ddp"``, ``"fsdp"``, or another that Lightning knows.
+        world: number of devices.
+    """
+    if name == "ddp":  # the buffers of our models are constants
+        return DDPStrategy(broadcast_buffers=False)
+    return Sharded(world) if name == "fsdp" else name
+
+
+def connection_lost(error: BaseException) -> bool:
+    """Whether an error says that another process of a run is gone."""
+    return isinstance(error, DistError) or (
+        isinstance(error, RuntimeError) and any(w in str(error).lower() for w in ("gloo", "nccl"))
+    )
 
 
 class Sharded(ModelParallelStrategy):
@@ -34,6 +54,12 @@ def shard_(model: nn.Module, mesh: DeviceMesh) -> None:
     Blocks are what the model's own lists of modules hold; deeper ones belong to kernels, whose
     layers are not called one by one. Whole parameters exist while their block computes.
     """
+    kinds = {p.dtype for p in model.parameters()}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"trainer.strategy=fsdp splits parameters of one type, {type(model).__name__} has "
+            f"{', '.join(sorted(map(str, kinds)))}: use ddp"
+        )
     for block in [*_blocks(model), model]:
         if not isinstance(block, FSDPModule) and any(True for _ in block.parameters()):
             fully_shard(block, mesh=mesh, reshard_after_forward=True)

@@ -11,19 +11,18 @@ from typing import Any
 
 import lightning
 import torch
-from lightning.pytorch.callbacks import RichProgressBar
 from lightning.pytorch.utilities import rank_zero_only
 
 from cscnn import models
 from cscnn.atomic import write_text
 from cscnn.data import Scaling
 from cscnn.models import FieldModel, Task
-from cscnn.training.callbacks import RunFolder, WeightAverage
+from cscnn.training.callbacks import RunFolder, TrainingBar, WeightAverage, WholeFile
 from cscnn.training.config import TrainConfig
 from cscnn.training.datamodule import WindowData
 from cscnn.training.module import Forecast
 from cscnn.training.run import Run
-from cscnn.training.sharding import Sharded
+from cscnn.training.sharding import connection_lost, strategy
 
 #: What may change between a run and its continuation.
 FREE = ("accelerator", "devices", "nodes", "strategy", "epochs", "progress", "tensorboard")
@@ -45,6 +44,7 @@ def train(config: TrainConfig) -> Run:
     config.check()
     for name in ("lightning.pytorch", "lightning.fabric", "lightning.pytorch.utilities.rank_zero"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("lightning.fabric.strategies.launchers").setLevel(logging.INFO)  # of deaths
     with warnings.catch_warnings():
         for message in NOISE:
             warnings.filterwarnings("ignore", message)
@@ -71,7 +71,22 @@ def _train(config: TrainConfig) -> Run:
         if trainer.interrupted:
             raise KeyboardInterrupt from None
         raise
+    except Exception as error:
+        if trainer.world_size == 1 or not connection_lost(error):
+            raise
+        raise ConnectionError(_lost(config, trainer)) from error
     return Run(config.folder)
+
+
+def _lost(config: TrainConfig, trainer: lightning.Trainer) -> str:
+    """What to say if one of several processes died."""
+    state = config.folder / "state.ckpt"
+    epochs = _epochs_done(state) if state.exists() else 0
+    return (
+        f"process {trainer.global_rank} of {trainer.world_size} lost the others: one of them died, "
+        f"or the network failed. {config.folder} has the state after {epochs} epochs; the same "
+        "command goes on from there"
+    )
 
 
 def optimizer_steps(config: TrainConfig, data: WindowData) -> int:
@@ -153,7 +168,7 @@ def make_trainer(config: TrainConfig) -> lightning.Trainer:
         callbacks.append(WeightAverage(config.optimizer.ema))
     callbacks.append(RunFolder(config.folder, options.patience))
     if options.progress:
-        callbacks.append(RichProgressBar())
+        callbacks.append(TrainingBar())
     logger: Any = False
     if options.tensorboard:
         from lightning.pytorch.loggers import TensorBoardLogger
@@ -164,7 +179,8 @@ def make_trainer(config: TrainConfig) -> lightning.Trainer:
         accelerator=options.accelerator,
         devices=options.devices,
         num_nodes=options.nodes,
-        strategy=Sharded(options.devices * options.nodes) if options.strategy == "fsdp" else options.strategy,
+        strategy=strategy(options.strategy, options.devices * options.nodes),
+        plugins=[WholeFile()],
         precision=precision,
         max_epochs=options.epochs,
         accumulate_grad_batches=options.accumulate,
