@@ -98,6 +98,13 @@ def fork(function) -> int:
     return pid
 
 
+def free_port() -> int:
+    """For processes to meet."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 def start_workers(count: int, function, errors: Path) -> list[int]:
     """Start processes as torchrun would, without importing all again; return their ids.
 
@@ -105,9 +112,7 @@ def start_workers(count: int, function, errors: Path) -> list[int]:
     """
     from lightning.pytorch.utilities import rank_zero_only
 
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     errors.mkdir(parents=True, exist_ok=True)
 
     def work(rank: int) -> None:

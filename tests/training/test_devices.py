@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from runs import QUIET, command, config, needs_fork, start_workers, workers
+from runs import QUIET, command, config, free_port, needs_fork, start_workers, workers
 from safetensors.torch import load_file
 
 from cscnn import models
@@ -149,8 +149,8 @@ sys.exit(main({command(run, tmp_path)!r}))
     )
     torchrun = [
         sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--nproc-per-node", "2",
-        "--max-restarts", "1", "--monitor-interval", "0.1", "--rdzv-backend", "c10d",
-        "--rdzv-endpoint", "127.0.0.1:0", "--local-addr", "127.0.0.1", str(worker),
+        "--max-restarts", "1", "--monitor-interval", "0.1", "--master-addr", "127.0.0.1",
+        "--master-port", str(free_port()), str(worker),
     ]  # fmt: skip
     done = subprocess.run(
         torchrun, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}

@@ -42,6 +42,12 @@ def test_presets_are_valid(name: str, tmp_path: Path) -> None:
          "ema must be in [0, 1), got 1.5"),
         (["--out", "X", "--data.train", "D", "--model.width", "2", "--trainer.steps", "-1"],
          "trainer.steps"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2", "--strategy", "fsdp"],
+         "fsdp needs several devices"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2", "--strategy=fsdp",
+          "--devices=2", "--trainer.precision", "64"], "with trainer.precision 32 or bf16-mixed"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2", "--trainer.accelerator", "abacus"],
+         "abacus"),
         (["--resume", "X", "--seed", "3"], "it goes without ['--seed']"),
     ],
 )  # fmt: skip
@@ -54,7 +60,9 @@ def test_bad_commands(
 ) -> None:
     names = {"X": str(tmp_path / "run"), "D": str(data / "train.h5")}
     assert main(["train", *(names.get(a, a) for a in arguments)]) == 1
-    assert message in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1
 
 
 def test_unknown_keys_in_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,3 +84,22 @@ def test_dry_run(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
                      "memory per device   about", '"frames_in": 6'):  # fmt: skip
         assert expected in text
     assert not options.folder.exists()
+
+
+def test_debug_shows_where(
+    data: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options = config(data, tmp_path / "run", optimizer__lr=-1.0)
+    with pytest.raises(ValueError, match="lr must be positive"):
+        main(command(options, tmp_path, "--debug"))
+
+    def broken(config: object) -> None:
+        raise RuntimeError("the device\nis on fire")
+
+    monkeypatch.setattr("cscnn.training.train.train", broken)
+    assert main(command(options, tmp_path)) == 1
+    error = capsys.readouterr().err
+    assert error == "cscnn: error: RuntimeError: the device is on fire (--debug shows where)\n"

@@ -166,6 +166,13 @@ class TrainConfig:
                 f"data.batch={self.data.batch} is not divisible by {world} devices "
                 f"({self.trainer.nodes} nodes of {self.trainer.devices})"
             )
+        if self.trainer.strategy == "fsdp" and self.trainer.precision not in ("32", "bf16-mixed"):
+            raise ValueError(
+                "trainer.strategy=fsdp goes with trainer.precision 32 or bf16-mixed, got "
+                f"{self.trainer.precision!r}"
+            )
+        if self.trainer.strategy == "fsdp" and world == 1:
+            raise ValueError("trainer.strategy=fsdp needs several devices, got trainer.devices=1")
         if self.optimizer.schedule not in ("constant", "cosine"):
             raise ValueError(
                 f"optimizer.schedule must be constant or cosine, got {self.optimizer.schedule!r}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 from typing import Any
 
 from lightning.pytorch.strategies import DDPStrategy, ModelParallelStrategy
-from torch import Tensor, nn
-from torch.distributed import DistError
+from torch import Tensor, distributed, nn
+from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
@@ -20,15 +22,45 @@ def strategy(name: str, world: int) -> Any:
         world: number of devices.
     """
     if name == "ddp":  # the buffers of our models are constants
-        return DDPStrategy(broadcast_buffers=False)
+        return Replicated(broadcast_buffers=False)
     return Sharded(world) if name == "fsdp" else name
 
 
 def connection_lost(error: BaseException) -> bool:
     """Whether an error says that another process of a run is gone."""
-    return isinstance(error, DistError) or (
+    return isinstance(error, distributed.DistError) or (
         isinstance(error, RuntimeError) and any(w in str(error).lower() for w in ("gloo", "nccl"))
     )
+
+
+def join_again(strategy: Any) -> None:
+    """Connect the processes of a run that torchrun has started again.
+
+    Its store still knows the addresses of those that died; without a part of the store for each
+    attempt the living would call them.
+    """
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    shared = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    if attempt == "0" or not shared or distributed.is_initialized():
+        return
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    store = TCPStore(address, port, is_master=False, wait_for_workers=False)
+    distributed.init_process_group(
+        strategy._get_process_group_backend(),
+        store=PrefixStore(f"attempt {attempt}", store),
+        rank=int(os.environ["RANK"]),
+        world_size=int(os.environ["WORLD_SIZE"]),
+        timeout=strategy._timeout,
+    )
+    atexit.register(distributed.destroy_process_group)
+
+
+class Replicated(DDPStrategy):
+    """``--trainer.strategy ddp``: the whole model on each device."""
+
+    def setup_environment(self) -> None:
+        join_again(self)
+        super().setup_environment()
 
 
 class Sharded(ModelParallelStrategy):
@@ -42,6 +74,10 @@ class Sharded(ModelParallelStrategy):
 
     def __init__(self, world: int):
         super().__init__(world, 1, save_distributed_checkpoint=False)
+
+    def setup_environment(self) -> None:
+        join_again(self)
+        super().setup_environment()
 
     def load_checkpoint(self, checkpoint_path: Any, weights_only: bool | None = None) -> Any:
         """Read a state, executing nothing in it."""

@@ -213,13 +213,16 @@ def plan(config: TrainConfig) -> dict[str, Any]:
     step()
     per_device = config.data.batch // world
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
+    copies = 4 + bool(config.optimizer.ema)  # gradients, two moments, average
+    shared = world if config.trainer.strategy == "fsdp" else 1
     return {
         "model": f"{config.model.name}, {model.n_parameters():,} parameters",
         "task": data.task.name,
         "windows": len(data.train_windows()),
-        "devices": f"{config.trainer.nodes} × {config.trainer.devices}",
+        "devices": f"{config.trainer.nodes} × {config.trainer.devices} "
+        f"({config.trainer.accelerator}, strategy {config.trainer.strategy})",
         "batch per device": per_device,
         "batches per epoch": data.steps_per_epoch(),
         "steps in all": optimizer_steps(config, data),
-        "memory per device": 4 * weights + per_device * peak_memory(step),
+        "memory per device": copies * weights // shared + per_device * peak_memory(step),
     }
