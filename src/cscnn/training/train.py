@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import math
 import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import lightning
 import torch
+from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.utilities import rank_zero_only
 
 from cscnn import models
@@ -42,13 +45,20 @@ def train(config: TrainConfig) -> Run:
     the same machine the final weights are the same to the last bit.
     """
     config.check()
+    with quietly():
+        return _train(config)
+
+
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    """Without remarks of Lightning and torch, those about dead processes excepted."""
     for name in ("lightning.pytorch", "lightning.fabric", "lightning.pytorch.utilities.rank_zero"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    logging.getLogger("lightning.fabric.strategies.launchers").setLevel(logging.INFO)  # of deaths
+    logging.getLogger("lightning.fabric.strategies.launchers").setLevel(logging.INFO)
     with warnings.catch_warnings():
         for message in NOISE:
             warnings.filterwarnings("ignore", message)
-        return _train(config)
+        yield
 
 
 def _train(config: TrainConfig) -> Run:
@@ -160,8 +170,8 @@ def build_model(config: TrainConfig, task: Task) -> FieldModel:
     return models.build(config.model.name, task, **chosen, **config.model.options)
 
 
-def make_trainer(config: TrainConfig) -> lightning.Trainer:
-    """Lightning's trainer for a run."""
+def make_trainer(config: TrainConfig, more: Sequence[Callback] = ()) -> lightning.Trainer:
+    """Lightning's trainer for a run, with further callbacks."""
     options = config.trainer
     callbacks: list[Any] = []
     if config.optimizer.ema:
@@ -169,6 +179,7 @@ def make_trainer(config: TrainConfig) -> lightning.Trainer:
     callbacks.append(RunFolder(config.folder, options.patience))
     if options.progress:
         callbacks.append(TrainingBar())
+    callbacks += more
     logger: Any = False
     if options.tensorboard:
         from lightning.pytorch.loggers import TensorBoardLogger
