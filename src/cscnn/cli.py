@@ -22,6 +22,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
     parser = _parser()
     args, rest = parser.parse_known_args(argv)
+    args.debug = args.debug or "--debug" in rest  # also after the command
+    rest = [text for text in rest if text != "--debug"]
     if rest and args.run is not _train:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     args.rest = rest
@@ -34,6 +36,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.debug:
             raise
         print(f"cscnn: error: {error}", file=sys.stderr)
+        return 1
+    except Exception as error:  # nothing that we expect, or a message of a library
+        if args.debug:
+            raise
+        text = " ".join(str(error).split())
+        print(
+            f"cscnn: error: {type(error).__name__}: {text} (--debug shows where)", file=sys.stderr
+        )
         return 1
     except KeyboardInterrupt:
         print("cscnn: interrupted", file=sys.stderr)

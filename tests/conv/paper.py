@@ -97,7 +97,7 @@ def kernel_matrix(alg, p, v, scale, c_out, c_in, num_layers):
     n, d = len(alg.blades), len(alg.metric)
     eta = sum(s * c**2 for s, c in zip(alg.metric, v, strict=True))
     x = np.zeros((1, n))
-    x[0, 0] = shell(eta, p["position_width"])
+    x[0, 0] = shell(eta, p["position_width"].item())
     x[0, 1 : d + 1] = v
     for i in range(num_layers):
         x = layer(alg, p, f"network.products.{i}", x)

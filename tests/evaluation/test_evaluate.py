@@ -12,7 +12,7 @@ from cscnn import models
 from cscnn.cli import main
 from cscnn.data import FieldFile, Scaling
 from cscnn.data.simulators import NavierStokes, SineGordon
-from cscnn.evaluation import evaluate, table
+from cscnn.evaluation import evaluate, metrics, table
 from cscnn.training.run import Run
 
 SMOKE = NavierStokes(grid=(16, 16), frames=8, warmup=1, every=1)
@@ -253,3 +253,15 @@ def test_data_that_say_nothing(broken, capsys):
         file.visititems(lambda key, item: found.append(key) if key.endswith(name) else None)
         file[found[0]][1, 4] = np.nan
     assert "trajectory 1 has values that are not finite" in fails(capsys, broken)
+
+
+def test_devices_without_float64(smoke, monkeypatch):
+    """What needs float64 is then computed on the CPU, with the same result."""
+    options = {"windows": 4, "steps": 2, "trajectories": 1}
+    expected = evaluate(smoke, **options).result
+    asked = []
+    monkeypatch.setattr(metrics, "has_float64", lambda device: bool(asked.append(device)))
+    found = evaluate(smoke, **options).result
+    assert asked
+    for part in ("one_step", "rollout", "symmetry"):
+        assert found[part] == expected[part]

@@ -30,6 +30,7 @@ class Case:
         series: (name, size) of a case that is one of several of growing size; the slopes of time
             against size on logarithmic axes are reported in the end.
         slope: the largest slope that the judged variants may have.
+        timed: for variants that cannot be called in turns: number of repeats -> name -> seconds.
     """
 
     label: str
@@ -45,6 +46,7 @@ class Case:
     repeats: int | None = None
     series: tuple[str, float] | None = None
     slope: float | None = None
+    timed: Callable[[int], Mapping[str, Sequence[float]]] | None = None
 
     def __post_init__(self) -> None:
         if self.reference not in self.variants:

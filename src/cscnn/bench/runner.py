@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -60,15 +60,14 @@ def _slopes(name: str, title: str, members: list[tuple[Case, dict[str, float]]])
 
 
 def _measure(name: str, case: Case, repeats: int) -> Iterator[Row]:
+    repeats = min(repeats, case.repeats or repeats)
     errors = _errors(case)
-    peaks = {variant: peak_memory(work) for variant, work in case.variants.items()}
-    loops = {variant: _loops(work) for variant, work in case.variants.items()}
-    times: dict[str, list[float]] = {variant: [] for variant in case.variants}
-    for _ in range(
-        min(repeats, case.repeats or repeats)
-    ):  # interleaved, so that a slow moment of the machine hits all alike
-        for variant, work in case.variants.items():
-            times[variant].append(_time(work, loops[variant]))
+    times: Mapping[str, Sequence[float]]
+    if case.timed is not None:
+        peaks, times = dict.fromkeys(case.variants, 0), case.timed(repeats)
+    else:
+        peaks = {variant: peak_memory(work) for variant, work in case.variants.items()}
+        times = _interleaved(case.variants, repeats)
     medians = {variant: statistics.median(values) for variant, values in times.items()}
     judged = case.judged or tuple(case.variants)[:1]
     for variant in case.variants:
@@ -85,6 +84,16 @@ def _measure(name: str, case: Case, repeats: int) -> Iterator[Row]:
             if variant in judged
             else "",
         )
+
+
+def _interleaved(variants: Mapping[str, Work], repeats: int) -> dict[str, list[float]]:
+    """In turns, so that a slow moment of the machine hits all alike."""
+    loops = {variant: _loops(work) for variant, work in variants.items()}
+    times: dict[str, list[float]] = {variant: [] for variant in variants}
+    for _ in range(repeats):
+        for variant, work in variants.items():
+            times[variant].append(_time(work, loops[variant]))
+    return times
 
 
 def _verdict(case: Case, time_ratio: float, peak: int, of: int, seconds: float) -> str:

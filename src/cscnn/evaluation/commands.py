@@ -135,7 +135,7 @@ def _device(name: str) -> Any:
 
     try:
         device = torch.device(name)
-        torch.empty(0, device=device, dtype=torch.float64)  # symmetry is measured in it
+        torch.empty(0, device=device)
     except (RuntimeError, AssertionError, TypeError) as error:
         raise ValueError(f"cannot compute on device {name!r}: {error}") from error
     return device

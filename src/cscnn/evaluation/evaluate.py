@@ -13,8 +13,9 @@ import numpy as np
 import torch
 
 from cscnn.algebra.blades import check_int
-from cscnn.atomic import replacing
+from cscnn.atomic import write_bytes, write_text
 from cscnn.data import open_fields
+from cscnn.evaluation import metrics
 from cscnn.evaluation.subject import Subject
 from cscnn.progress import Bar
 from cscnn.training.run import Run
@@ -40,10 +41,8 @@ class Evaluation:
         packed = io.BytesIO()
         arrays: dict[str, Any] = dict(self.samples)
         np.savez_compressed(packed, **arrays)
-        text = json.dumps(self.result, indent=2, allow_nan=False) + "\n"
-        for target, content in ((samples, packed.getvalue()), (path, text.encode())):
-            with replacing(target) as temporary:
-                temporary.write_bytes(content)
+        write_bytes(samples, packed.getvalue())
+        write_text(path, json.dumps(self.result, indent=2, allow_nan=False) + "\n")
 
 
 def evaluate(
@@ -79,7 +78,10 @@ def evaluate(
     config, model, scaling = run.config(), run.model(device), run.scaling()
     source = open_fields(data) if data is not None else run.source(split)
     with source:
-        subject = Subject(model, scaling, source, int(config["data"].get("coarsen", 1)), batch)
+        coarsen = int(config["data"].get("coarsen", 1))
+        subject = careful = Subject(model, scaling, source, coarsen, batch)
+        if not metrics.has_float64(subject.device):  # in which symmetry is measured
+            careful = Subject(run.model("cpu"), scaling, source, coarsen, batch)
         steps = subject.steps(steps)  # an error now, not after the long part
         chosen = subject.choose(windows, seed)
         count = min(trajectories, len(source))
@@ -102,7 +104,7 @@ def evaluate(
             },
             "one_step": one_step,
             "rollout": rolled,
-            "symmetry": subject.symmetry(chosen, seed, quiet),
+            "symmetry": careful.symmetry(chosen, seed, quiet),
             "cost": subject.cost(chosen),
             "machine": _machine(),
         }

@@ -78,7 +78,7 @@ def spectrum(
             f"expected a spacing and a boundary for each of {len(space)} axes of space, got "
             f"{tuple(spacing)} and {tuple(periodic)}"
         )
-    x = field.double()
+    x = wide(field)
     for axis, (n, wraps) in enumerate(zip(space, periodic, strict=True)):
         if not wraps:
             fade = torch.hann_window(n + 2, periodic=False, dtype=x.dtype, device=x.device)[1:-1]
@@ -175,9 +175,19 @@ def total(
     return result
 
 
+def has_float64(device: torch.device) -> bool:
+    """Whether a device computes in float64; Apple's GPUs do not."""
+    return device.type != "mps"
+
+
+def wide(x: Tensor) -> Tensor:
+    """In float64, on the CPU if need be."""
+    return x.double() if has_float64(x.device) else x.cpu().double()
+
+
 def mean(values: Tensor) -> float:
     """The mean of what is known; NaN if nothing is."""
-    return float(values.double().nanmean())
+    return float(wide(values).nanmean())
 
 
 def _pair(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -186,7 +196,7 @@ def _pair(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
             "expected two fields (batch, frames, *space, components), got shapes "
             f"{tuple(prediction.shape)} and {tuple(target.shape)}"
         )
-    return prediction.double(), target.double()
+    return wide(prediction), wide(target)
 
 
 def _about_mean(x: Tensor) -> Tensor:

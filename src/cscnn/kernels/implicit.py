@@ -86,7 +86,7 @@ class ImplicitKernel(SteerableKernel):
         self.collapse = collapse and not extra_channels
         self.paths = admissible_paths(algebra.metric)
         self.network = CGENN(algebra, 1 + extra_channels, c_out * c_in, hidden_dim, num_layers)
-        self.position_width = nn.Parameter(torch.ones(()))
+        self.position_width = nn.Parameter(torch.ones(1))  # an axis, for sharding to split
         self.mask_width = nn.Parameter(torch.empty(c_out, c_in, algebra.n_grades)) if mask else None
         head = torch.ones(c_out, c_in, len(self.paths))
         if learn_head:

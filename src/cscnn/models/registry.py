@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from cscnn.atomic import replacing
+from cscnn.atomic import write_bytes
 from cscnn.models.base import FieldModel, require
 from cscnn.models.tasks import Task, get_task
 
@@ -260,15 +260,22 @@ def _count(name: str, task: Task, options: str, **sizes: int) -> int:
 # --- files ----------------------------------------------------------------------------------------
 
 
-def save(model: FieldModel, path: str | Path) -> None:
-    """Write a model to one safetensors file, with what is needed to build it again."""
-    require("safetensors", "saving a model", "train")
-    from safetensors.torch import save_file
+def save(
+    model: FieldModel, path: str | Path, weights: Mapping[str, torch.Tensor] | None = None
+) -> None:
+    """Write a model to one safetensors file, with what is needed to build it again.
 
-    path = Path(path)
-    tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
-    with replacing(path) as temporary:
-        save_file(tensors, temporary, metadata={"cscnn_model": json.dumps(model.config)})
+    Args:
+        model: which.
+        path: the file; written whole or not at all.
+        weights: instead of those of the model, e.g. gathered from several devices.
+    """
+    require("safetensors", "saving a model", "train")
+    from safetensors.torch import save as to_bytes
+
+    weights = model.state_dict() if weights is None else weights
+    tensors = {name: t.detach().cpu().contiguous() for name, t in weights.items()}
+    write_bytes(Path(path), to_bytes(tensors, {"cscnn_model": json.dumps(model.config)}))
 
 
 def load(path: str | Path) -> FieldModel:

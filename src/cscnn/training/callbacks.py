@@ -11,14 +11,28 @@ from typing import Any
 
 import lightning
 import torch
-from lightning.pytorch.callbacks import Callback, Checkpoint
+from lightning.pytorch.callbacks import Callback, Checkpoint, RichProgressBar
+from lightning.pytorch.callbacks.progress.rich_progress import RichProgressBarTheme
+from lightning.pytorch.plugins.io import TorchCheckpointIO
 from torch import Tensor
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from cscnn import models
-from cscnn.atomic import write_text
+from cscnn.atomic import write_bytes, write_text
+from cscnn.progress import duration
 from cscnn.training.module import Forecast, NonFiniteLoss
+from cscnn.training.sharding import alike, whole
 
 COLUMNS = ("epoch", "step", "train_loss", "valid_loss", "lr", "seconds")
+
+
+class WholeFile(TorchCheckpointIO):
+    """States are written beside their predecessor, then take its name."""
+
+    def save_checkpoint(self, checkpoint: Any, path: Any, storage_options: Any = None) -> None:
+        content = io.BytesIO()
+        torch.save(checkpoint, content)
+        write_bytes(Path(path), content.getvalue())
 
 
 class RunFolder(Checkpoint):  # so that it is told after the metrics are known
@@ -62,22 +76,25 @@ class RunFolder(Checkpoint):  # so that it is told after the metrics are known
         self.best, self.waited = (judged, 0) if improved else (self.best, self.waited + 1)
         if self.patience is not None and self.waited >= self.patience:
             trainer.should_stop = True
+        if improved:
+            self._save_best(trainer, pl_module)
         if trainer.is_global_zero:
-            if improved:
-                self._save_weights(trainer, pl_module)
             self._save_metrics()
-        temporary = self.folder / "state.ckpt.tmp"
-        trainer.save_checkpoint(temporary)
-        if trainer.is_global_zero:
-            temporary.replace(self.folder / "state.ckpt")
+        trainer.save_checkpoint(self.folder / "state.ckpt")
 
-    def _save_weights(self, trainer: Any, pl_module: Any) -> None:
+    def _save_best(self, trainer: Any, pl_module: Any) -> None:
         average = next((c for c in trainer.callbacks if isinstance(c, WeightAverage)), None)
         if average is not None:
             average.swap(pl_module)
-        models.save(pl_module.model, self.folder / "model.safetensors")
+        self._save_weights(trainer, pl_module, "model.safetensors")
         if average is not None:
             average.swap(pl_module)
+
+    def _save_weights(self, trainer: Any, pl_module: Any, name: str) -> None:
+        """On all devices, which may have to gather them."""
+        weights = {name: whole(t) for name, t in pl_module.model.state_dict().items()}
+        if trainer.is_global_zero:
+            models.save(pl_module.model, self.folder / name, weights)
 
     def _save_metrics(self) -> None:
         text = io.StringIO(newline="")
@@ -88,8 +105,8 @@ class RunFolder(Checkpoint):  # so that it is told after the metrics are known
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """Keep what is needed to find out why the loss is not a number."""
-        if isinstance(exception, NonFiniteLoss) and trainer.is_global_zero:
-            models.save(pl_module.model, self.folder / "diagnosis.safetensors")
+        if isinstance(exception, NonFiniteLoss):
+            self._save_weights(trainer, pl_module, "diagnosis.safetensors")
 
     def state_dict(self) -> dict[str, Any]:
         return {"rows": self.rows, "best": self.best, "waited": self.waited}
@@ -108,21 +125,21 @@ class WeightAverage(Callback):
 
     def __init__(self, decay: float):
         self.decay = decay
-        self.average: dict[str, Tensor] = {}
+        self.average: dict[str, Tensor] = {}  #: before the training starts whole, then as the model
+        self._update: Any = get_ema_multi_avg_fn(decay)
         self.step = 0
 
-    def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        if not self.average:
-            self.average = {n: p.detach().clone() for n, p in pl_module.model.named_parameters()}
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        for name, p in pl_module.model.named_parameters():
+            kept = self.average.get(name)
+            self.average[name] = p.detach().clone() if kept is None else alike(kept, p)
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
         if trainer.global_step == self.step:  # gradients are being accumulated
             return
         self.step = trainer.global_step
-        with torch.no_grad():
-            for name, p in pl_module.model.named_parameters():
-                mean = self.average[name] = self.average[name].to(p.device)
-                mean.lerp_(p.detach(), 1 - self.decay)
+        now = dict(pl_module.model.named_parameters())
+        self._update([self.average[name] for name in now], list(now.values()), self.step)
 
     def swap(self, module: Forecast) -> None:
         """Exchange the weights and their average."""
@@ -139,7 +156,25 @@ class WeightAverage(Callback):
         self.swap(pl_module)
 
     def state_dict(self) -> dict[str, Any]:
-        return {"average": dict(self.average), "step": self.step}
+        average = {name: whole(tensor) for name, tensor in self.average.items()}
+        return {"average": average, "step": self.step}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.average, self.step = dict(state_dict["average"]), state_dict["step"]
+
+
+class TrainingBar(RichProgressBar):
+    """Batches of the epoch, their speed, losses, and how long the rest of the run will take."""
+
+    def __init__(self) -> None:
+        super().__init__(refresh_rate=5, theme=RichProgressBarTheme(metrics_format=".4g"))
+
+    def _get_train_description(self, current_epoch: int) -> str:
+        trainer: Any = self.trainer
+        epochs = trainer.max_epochs
+        text = f"epoch {current_epoch + 1}/{epochs}"
+        folder = next((c for c in trainer.callbacks if isinstance(c, RunFolder)), None)
+        if folder is not None and folder.rows:
+            seconds = folder.rows[-1]["seconds"] * (epochs - current_epoch)
+            text += f", {duration(seconds)} left"
+        return text

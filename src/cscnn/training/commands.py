@@ -21,7 +21,12 @@ examples:
       --data.valid data/smoke/valid.h5 --data.test data/smoke/test.h5 --out runs/smoke
   cscnn train --preset navier_stokes_small ... --model.name resnet --optimizer.lr 3e-4
   cscnn train --resume runs/smoke
-  torchrun --nproc-per-node 8 -m cscnn.cli train --trainer.devices 8 --trainer.strategy ddp ..."""
+  torchrun --nproc-per-node 8 -m cscnn.cli train --devices 8 --strategy ddp ...
+
+--devices, --nodes and --strategy are short for --trainer.devices and so on."""
+
+#: Options that may be given without their group.
+SHORT = re.compile(r"--(devices|nodes|strategy)(?==|$)")
 
 
 def presets() -> list[str]:
@@ -65,7 +70,8 @@ def parse(arguments: Sequence[str]) -> tuple[Any, dict[str, Any]]:
     parser.add_argument("--dry-run", action="store_true", help="print what would be done, and stop")
     parser.add_class_arguments(TrainConfig, as_positional=False)
     try:
-        parsed = parser.parse_args(_with_preset(list(arguments)))
+        spelled = [SHORT.sub(r"--trainer.\1", text) for text in arguments]
+        parsed = parser.parse_args(_with_preset(spelled))
     except jsonargparse.ArgumentError as error:
         raise ValueError(_explain(str(error), parser)) from None
     plain = parsed.clone()

@@ -100,7 +100,7 @@ class TrainerConfig:
         accelerator: cpu, gpu, mps or auto.
         devices: per node.
         nodes: machines.
-        strategy: auto, ddp or another of Lightning's that keeps whole models on each device.
+        strategy: auto, ddp, or fsdp, which splits the parameters over the devices.
         tensorboard: write event files for TensorBoard as well.
         progress: show a progress bar.
     """
@@ -160,11 +160,6 @@ class TrainConfig:
         for name, value in limits.items():
             if value is not None:
                 check_int(name, value, low=1)
-        if self.trainer.strategy.startswith("fsdp"):
-            raise ValueError(
-                "trainer.strategy=fsdp is not supported: the weights that are saved would be "
-                "those of one device; use ddp"
-            )
         for name in ("epochs", "accumulate", "devices", "nodes"):
             check_int(f"trainer.{name}", getattr(self.trainer, name), low=1)
         world = self.trainer.devices * self.trainer.nodes
@@ -173,6 +168,13 @@ class TrainConfig:
                 f"data.batch={self.data.batch} is not divisible by {world} devices "
                 f"({self.trainer.nodes} nodes of {self.trainer.devices})"
             )
+        if self.trainer.strategy == "fsdp" and self.trainer.precision not in ("32", "bf16-mixed"):
+            raise ValueError(
+                "trainer.strategy=fsdp goes with trainer.precision 32 or bf16-mixed, got "
+                f"{self.trainer.precision!r}"
+            )
+        if self.trainer.strategy == "fsdp" and world == 1:
+            raise ValueError("trainer.strategy=fsdp needs several devices, got trainer.devices=1")
         if self.optimizer.schedule not in ("constant", "cosine"):
             raise ValueError(
                 f"optimizer.schedule must be constant or cosine, got {self.optimizer.schedule!r}"

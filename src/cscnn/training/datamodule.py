@@ -51,8 +51,9 @@ class GlobalBatches(Sampler[list[int]]):
 
     def __len__(self) -> int:
         count = len(self.windows)
-        if self.seed is None:
-            return -(-count // self.batch)
+        if self.seed is None:  # a last batch that is too small for all devices joins the one before
+            full, rest = divmod(count, self.batch)
+            return max(1, full + (rest >= self.world))
         return min(max(1, count // self.batch), self.steps or count)
 
     def __iter__(self) -> Iterator[list[int]]:
@@ -63,12 +64,13 @@ class GlobalBatches(Sampler[list[int]]):
         for number in range(len(self)):
             batch = order[number * self.batch : (number + 1) * self.batch]
             if self.seed is None:
+                last = number == len(self) - 1
+                batch = order[number * self.batch :] if last else batch
                 indices = batch[self.rank :: self.world]
             else:
                 share = len(batch) // self.world
                 indices = batch[self.rank * share : (self.rank + 1) * share]
-            if len(indices):
-                yield indices.tolist()
+            yield indices.tolist()
 
 
 class WindowData(lightning.LightningDataModule):

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Any
 
 import lightning
 import torch
 from torch import Tensor
+from torch.distributed.fsdp import FSDPModule
 from torchmetrics import MeanMetric
 
 from cscnn.data import Window
 from cscnn.models import FieldModel
 from cscnn.training.config import OptimizerConfig
+from cscnn.training.sharding import shard_
+
+#: Seconds between the losses that a progress bar is told.
+SHOW = 0.2
 
 
 class NonFiniteLoss(ArithmeticError):
@@ -49,11 +55,18 @@ class Forecast(lightning.LightningModule):
         self.options = optimizer or OptimizerConfig()
         self.total_steps = total_steps
         self.blades = list(model.task.blades)
-        self._forward: Any = torch.compile(model) if compile else model
+        if compile:
+            model.compile()
         self.train_mean, self.valid_mean = MeanMetric(), MeanMetric()
+        self._shown = -math.inf  # when a loss was shown
+
+    def configure_model(self) -> None:
+        """Called by Lightning on each device, before there is an optimiser."""
+        if self.device_mesh is not None and not isinstance(self.model, FSDPModule):
+            shard_(self.model, self.device_mesh["data_parallel"])
 
     def forward(self, x: Tensor, background: Tensor | None = None) -> Tensor:
-        y = self._forward(x, background if self.model.task.backgrounds else None)
+        y = self.model(x, background if self.model.task.backgrounds else None)
         assert isinstance(y, Tensor)
         return y
 
@@ -64,12 +77,15 @@ class Forecast(lightning.LightningModule):
 
     def training_step(self, batch: Window, batch_idx: int) -> Tensor:
         loss = self.loss(batch)
-        if not torch.isfinite(loss):
+        value = float(self.trainer.strategy.reduce(loss.detach().clone(), reduce_op="mean"))
+        if not math.isfinite(value):  # the mean over all devices, so that all of them stop
             raise NonFiniteLoss(
-                f"the loss is {loss.item()} at epoch {self.current_epoch}, batch {batch_idx}"
+                f"the loss is {value} at epoch {self.current_epoch}, batch {batch_idx}"
             )
         self.train_mean.update(loss.detach(), weight=len(batch[0]))
-        self.log("loss", loss.detach(), prog_bar=True, logger=False)
+        if time.monotonic() - self._shown > SHOW:  # logging takes a while, nobody sees more
+            self.log("loss", value, prog_bar=True, logger=False)
+            self._shown = time.monotonic()
         return loss
 
     def on_train_epoch_end(self) -> None:
@@ -85,8 +101,12 @@ class Forecast(lightning.LightningModule):
 
     def configure_optimizers(self) -> Any:
         options = self.options
+        parameters = list(self.model.parameters())
         optimizer = torch.optim.AdamW(
-            self.model.parameters(), lr=options.lr, weight_decay=options.weight_decay
+            parameters,
+            lr=options.lr,
+            weight_decay=options.weight_decay,
+            foreach=all(p.is_cpu for p in parameters) or None,  # the same numbers in less time
         )
         scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, self._rate)
         return {

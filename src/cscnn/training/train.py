@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import math
 import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import lightning
 import torch
-from lightning.pytorch.callbacks import RichProgressBar
+from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.utilities import rank_zero_only
 
 from cscnn import models
 from cscnn.atomic import write_text
 from cscnn.data import Scaling
 from cscnn.models import FieldModel, Task
-from cscnn.training.callbacks import RunFolder, WeightAverage
+from cscnn.training.callbacks import RunFolder, TrainingBar, WeightAverage, WholeFile
 from cscnn.training.config import TrainConfig
 from cscnn.training.datamodule import WindowData
 from cscnn.training.module import Forecast
 from cscnn.training.run import Run
+from cscnn.training.sharding import connection_lost, strategy
 
 #: What may change between a run and its continuation.
 FREE = ("accelerator", "devices", "nodes", "strategy", "epochs", "progress", "tensorboard")
@@ -42,12 +45,20 @@ def train(config: TrainConfig) -> Run:
     the same machine the final weights are the same to the last bit.
     """
     config.check()
+    with quietly():
+        return _train(config)
+
+
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    """Without remarks of Lightning and torch, those about dead processes excepted."""
     for name in ("lightning.pytorch", "lightning.fabric", "lightning.pytorch.utilities.rank_zero"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("lightning.fabric.strategies.launchers").setLevel(logging.INFO)
     with warnings.catch_warnings():
         for message in NOISE:
             warnings.filterwarnings("ignore", message)
-        return _train(config)
+        yield
 
 
 def _train(config: TrainConfig) -> Run:
@@ -70,7 +81,22 @@ def _train(config: TrainConfig) -> Run:
         if trainer.interrupted:
             raise KeyboardInterrupt from None
         raise
+    except Exception as error:
+        if trainer.world_size == 1 or not connection_lost(error):
+            raise
+        raise ConnectionError(_lost(config, trainer)) from error
     return Run(config.folder)
+
+
+def _lost(config: TrainConfig, trainer: lightning.Trainer) -> str:
+    """What to say if one of several processes died."""
+    state = config.folder / "state.ckpt"
+    epochs = _epochs_done(state) if state.exists() else 0
+    return (
+        f"process {trainer.global_rank} of {trainer.world_size} lost the others: one of them died, "
+        f"or the network failed. {config.folder} has the state after {epochs} epochs; the same "
+        "command goes on from there"
+    )
 
 
 def optimizer_steps(config: TrainConfig, data: WindowData) -> int:
@@ -144,15 +170,16 @@ def build_model(config: TrainConfig, task: Task) -> FieldModel:
     return models.build(config.model.name, task, **chosen, **config.model.options)
 
 
-def make_trainer(config: TrainConfig) -> lightning.Trainer:
-    """Lightning's trainer for a run."""
+def make_trainer(config: TrainConfig, more: Sequence[Callback] = ()) -> lightning.Trainer:
+    """Lightning's trainer for a run, with further callbacks."""
     options = config.trainer
     callbacks: list[Any] = []
     if config.optimizer.ema:
         callbacks.append(WeightAverage(config.optimizer.ema))
     callbacks.append(RunFolder(config.folder, options.patience))
     if options.progress:
-        callbacks.append(RichProgressBar())
+        callbacks.append(TrainingBar())
+    callbacks += more
     logger: Any = False
     if options.tensorboard:
         from lightning.pytorch.loggers import TensorBoardLogger
@@ -163,7 +190,8 @@ def make_trainer(config: TrainConfig) -> lightning.Trainer:
         accelerator=options.accelerator,
         devices=options.devices,
         num_nodes=options.nodes,
-        strategy=options.strategy,
+        strategy=strategy(options.strategy, options.devices * options.nodes),
+        plugins=[WholeFile()],
         precision=precision,
         max_epochs=options.epochs,
         accumulate_grad_batches=options.accumulate,
@@ -196,13 +224,16 @@ def plan(config: TrainConfig) -> dict[str, Any]:
     step()
     per_device = config.data.batch // world
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
+    copies = 4 + bool(config.optimizer.ema)  # gradients, two moments, average
+    shared = world if config.trainer.strategy == "fsdp" else 1
     return {
         "model": f"{config.model.name}, {model.n_parameters():,} parameters",
         "task": data.task.name,
         "windows": len(data.train_windows()),
-        "devices": f"{config.trainer.nodes} × {config.trainer.devices}",
+        "devices": f"{config.trainer.nodes} × {config.trainer.devices} "
+        f"({config.trainer.accelerator}, strategy {config.trainer.strategy})",
         "batch per device": per_device,
         "batches per epoch": data.steps_per_epoch(),
         "steps in all": optimizer_steps(config, data),
-        "memory per device": 4 * weights + per_device * peak_memory(step),
+        "memory per device": copies * weights // shared + per_device * peak_memory(step),
     }

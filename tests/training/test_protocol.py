@@ -1,0 +1,104 @@
+"""The protocol of training, and what is in the folder of a run."""
+
+import math
+from pathlib import Path
+
+import lightning
+import pytest
+import torch
+from runs import QUIET, config, same
+from safetensors.torch import load_file
+
+from cscnn.data import Windows
+from cscnn.training import Run
+from cscnn.training.datamodule import GlobalBatches, WindowData
+from cscnn.training.module import Forecast
+from cscnn.training.train import build_model, train
+
+pytestmark = QUIET
+
+
+def test_a_run_folder_is_complete(undisturbed: Run, data: Path) -> None:
+    names = {p.name for p in undisturbed.path.iterdir()}
+    assert names == {
+        "config.json", "metrics.csv", "model.safetensors", "scaling.json", "state.ckpt",
+    }  # fmt: skip
+    rows = undisturbed.metrics()
+    assert [row["epoch"] for row in rows] == [0, 1, 2]
+    assert [row["step"] for row in rows] == [4, 8, 12]
+    assert rows[-1]["train_loss"] < rows[0]["train_loss"]
+    assert rows[-1]["lr"] < 1e-4
+    assert undisturbed.config()["data"]["train"] == str(data / "train.h5")
+    model, source = undisturbed.model(), undisturbed.source("valid")
+    task = source.header.task(frames_in=6)
+    assert model.task == task
+    windows = Windows(source, task, scaling=undisturbed.scaling(), mode="all")
+    batch = [torch.stack(t) for t in zip(*(windows[i] for i in range(len(windows))), strict=True)]
+    best = min(row["valid_loss"] for row in rows)
+    with torch.no_grad():
+        assert Forecast(model).loss(batch).item() == pytest.approx(best, rel=1e-5)
+
+
+def test_the_same_run_again_is_the_same(undisturbed: Run, data: Path, tmp_path: Path) -> None:
+    assert same(undisturbed, train(config(data, tmp_path / "again")))
+    assert not same(undisturbed, train(config(data, tmp_path / "other", seed=1)))
+
+
+def test_workers_do_not_matter(undisturbed: Run, data: Path, tmp_path: Path) -> None:
+    assert same(undisturbed, train(config(data, tmp_path / "run", data__workers=2)))
+
+
+def test_cosine_ends_with_the_run(data: Path, tmp_path: Path) -> None:
+    """Four batches in steps of three make two steps per epoch."""
+    run = config(data, tmp_path / "run", trainer__accumulate=3, trainer__epochs=2)
+    rows = train(run).metrics()
+    assert [row["step"] for row in rows] == [2, 4]
+    assert rows[0]["lr"] == pytest.approx(1e-3 * (1e-3 + 0.999 / 2))
+    assert rows[1]["lr"] == pytest.approx(1e-6)
+
+
+def test_patience_and_average(data: Path, tmp_path: Path) -> None:
+    still = config(data, tmp_path / "a", optimizer__lr=1e-30, trainer__epochs=9,
+                   trainer__patience=2, data__valid_windows=3)  # fmt: skip
+    assert len(train(still).metrics()) <= 4
+    plain = config(data, tmp_path / "b", optimizer__schedule="constant", trainer__epochs=1)
+    averaged = config(data, tmp_path / "c", optimizer__schedule="constant", trainer__epochs=1,
+                      optimizer__ema=0.5)  # fmt: skip
+    a, b = (load_file(train(c).file("model.safetensors")) for c in (plain, averaged))
+    assert any(not torch.equal(a[name], b[name]) for name in a)
+
+
+def test_average_is_the_average(data: Path, tmp_path: Path) -> None:
+    """Against a loop by hand, which also checks AdamW, clipping, cosine and the order of data."""
+    options = config(data, tmp_path / "run", optimizer__ema=0.8, trainer__epochs=1)
+    trained = load_file(train(options).file("model.safetensors"))
+    windows = WindowData(options.data, options.seed)
+
+    lightning.seed_everything(options.seed, workers=True, verbose=False)
+    model = build_model(options, windows.task)
+    mean = {n: p.detach().clone() for n, p in model.named_parameters()}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.0)
+    items = windows.train_windows()
+    batches = GlobalBatches(items, 4, options.seed)
+    batches.set_epoch(0)
+    for step, indices in enumerate(batches):
+        for group in optimizer.param_groups:
+            group["lr"] = 1e-3 * (1e-3 + 0.999 * (1 + math.cos(math.pi * step / 4)) / 2)
+        x, y, background = (torch.stack(t) for t in zip(*(items[i] for i in indices), strict=True))
+        error = model(x, background) - y
+        loss = error[..., list(windows.task.blades)].square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        for name, p in model.named_parameters():
+            mean[name].lerp_(p.detach(), 0.2)
+    for name, expected in mean.items():
+        assert torch.allclose(trained[name], expected, rtol=1e-5, atol=1e-7), name
+
+
+def test_accumulated_batches_are_one_large_batch(data: Path, tmp_path: Path) -> None:
+    large = config(data, tmp_path / "a", data__batch=8, trainer__epochs=1)
+    small = config(data, tmp_path / "b", data__batch=4, trainer__accumulate=2, trainer__epochs=1)
+    a, b = (load_file(train(c).file("model.safetensors")) for c in (large, small))
+    assert all(torch.allclose(a[n], b[n], rtol=1e-4, atol=1e-6) for n in a)
