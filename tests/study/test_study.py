@@ -200,7 +200,7 @@ def test_presets_are_consistent(name: str) -> None:
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["study", "navier_stokes", "--list", "--out", str(tmp_path / "none")]) == 0
-    assert "navier_stokes-ours-n32-lr0.005-s0" in capsys.readouterr().out
+    assert "navier_stokes-ours-n32-lr0.015-s0" in capsys.readouterr().out
     assert main(["study", "weather", "--out", str(tmp_path)]) == 1
     assert "unknown task 'weather'" in capsys.readouterr().err
     (tmp_path / "broken.json").write_text("[]")
