@@ -2,7 +2,9 @@
 
 import json
 import math
+import multiprocessing
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from cscnn.study import presets
 from cscnn.study.freedom import degrees_of_freedom, kernel_dimension
 from cscnn.study.measure import run_trial
 from cscnn.study.page import write_page
-from cscnn.study.plan import Contender, Setting, Study
+from cscnn.study.plan import Contender, Setting, Study, Trial
 from cscnn.study.runner import Runner, read_known
 from cscnn.study.summary import Claim, Score, compare, scores
 from cscnn.training.module import Forecast
@@ -78,6 +80,19 @@ def test_trials_in_processes_of_their_own(finished: Runner, tmp_path: Path) -> N
         assert here is not None
         if there is not None:
             assert here["error"] == pytest.approx(there["error"], rel=1e-5)
+
+
+def test_a_broken_trial_ends_the_others(tmp_path: Path) -> None:
+    """An error is raised at once, and no process is left behind."""
+    long = replace(SETTING, steps=4000)
+    wrong, right = Contender("nobody", "nobody"), TINY.contenders["resnet"]
+    trials = [
+        Trial(SETTING, "nobody", wrong, 1, 1e-3, 0),
+        Trial(long, "resnet", right, 1, 1e-3, 0),
+    ]
+    with pytest.raises(ValueError, match="unknown model 'nobody'"):
+        Runner(TINY, tmp_path, workers=2, quiet=True).run_trials("two", trials)
+    assert not multiprocessing.active_children()
 
 
 def test_the_rate_is_that_of_the_least_validation_error(finished: Runner) -> None:

@@ -114,12 +114,12 @@ class Runner:
         try:
             for job in as_completed([pool.submit(timed, trial, self.out) for trial in trials]):
                 yield job.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in list((pool._processes or {}).values()):
+        except BaseException:  # do not wait for trainings to end
+            for process in list(pool._processes.values()):
                 process.terminate()
             raise
-        pool.shutdown()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def save(self, path: Path) -> None:
         """All records of the study in one file, for `known`."""
