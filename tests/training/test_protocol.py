@@ -1,5 +1,6 @@
 """The protocol of training, and what is in the folder of a run."""
 
+import importlib.util
 import math
 from pathlib import Path
 
@@ -11,9 +12,10 @@ from safetensors.torch import load_file
 
 from cscnn.data import Windows
 from cscnn.training import Run
+from cscnn.training.callbacks import RunFolder
 from cscnn.training.datamodule import GlobalBatches, WindowData
 from cscnn.training.module import Forecast
-from cscnn.training.train import build_model, train
+from cscnn.training.train import build_model, make_trainer, train
 
 pytestmark = QUIET
 
@@ -102,3 +104,39 @@ def test_accumulated_batches_are_one_large_batch(data: Path, tmp_path: Path) -> 
     small = config(data, tmp_path / "b", data__batch=4, trainer__accumulate=2, trainer__epochs=1)
     a, b = (load_file(train(c).file("model.safetensors")) for c in (large, small))
     assert all(torch.allclose(a[n], b[n], rtol=1e-4, atol=1e-6) for n in a)
+
+
+def test_precision_and_checkpointing(undisturbed: Run, data: Path, tmp_path: Path) -> None:
+    first = undisturbed.metrics()[0]["train_loss"]
+    losses = {}
+    for precision in ("64", "bf16-mixed"):
+        run = config(data, tmp_path / precision, trainer__precision=precision)
+        losses[precision] = train(run).metrics()[0]["train_loss"]
+    assert losses["64"] == pytest.approx(first, rel=1e-4)
+    assert losses["64"] != first
+    assert losses["bf16-mixed"] == pytest.approx(first, rel=0.05)
+    assert abs(losses["bf16-mixed"] / first - 1) > 1e-6
+    assert load_file(tmp_path / "64" / "model.safetensors")["output.2.bias"].dtype == torch.float64
+    frugal = config(data, tmp_path / "frugal")
+    frugal.model.options["checkpointing"] = True
+    assert train(frugal).metrics()[0]["train_loss"] == pytest.approx(first, rel=1e-5)
+
+
+def test_tensorboard_is_optional(data: Path, tmp_path: Path) -> None:
+    run = config(data, tmp_path / "run", trainer__tensorboard=True, trainer__epochs=1)
+    if importlib.util.find_spec("tensorboard") is None:
+        with pytest.raises(ImportError, match="tensorboard"):
+            train(run)
+    else:
+        train(run)
+        assert list(run.folder.glob("tensorboard/*"))
+
+
+def test_the_bar_says_how_long_the_run_will_take(data: Path, tmp_path: Path) -> None:
+    trainer = make_trainer(config(data, tmp_path, trainer__progress=True))
+    bar = trainer.progress_bar_callback
+    bar._trainer = trainer
+    assert bar._get_train_description(0) == "epoch 1/3"
+    folder = next(c for c in trainer.callbacks if isinstance(c, RunFolder))
+    folder.rows = [{"seconds": 100.0}]
+    assert bar._get_train_description(1) == "epoch 2/3, 3 min 20 s left"

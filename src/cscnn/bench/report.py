@@ -25,7 +25,7 @@ def _time(row: Row) -> str:
 
 
 def _ratio(row: Row) -> str:
-    return "" if row.slope is not None or not row.peak_bytes else f"{row.ratio:.2f}"
+    return "" if row.slope is not None else f"{row.ratio:.2f}"
 
 
 def _peak(row: Row) -> str:

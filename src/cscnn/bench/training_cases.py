@@ -18,9 +18,10 @@ import torch
 
 from cscnn.bench.registry import Case, benchmark
 from cscnn.data.generate import generate, plans
-from cscnn.data.simulators import create
+from cscnn.data.simulators import SIMULATORS, create
 
 OURS, BARE = "cscnn train, with data loading and bar", "bare loop, data in memory"
+LOAD, STEP = "load a batch", "training step"
 #: Steps before the measured ones.
 WARM = 3
 
@@ -39,6 +40,21 @@ def training() -> Iterator[Case]:
         )
 
 
+@benchmark("loading", "A batch of windows from a file, beside the training step that uses it")
+def loading() -> Iterator[Case]:
+    if importlib.util.find_spec("lightning") is None:
+        return
+    for task in SIMULATORS:
+        yield Case(
+            f"{task}_small",
+            {LOAD: tuple, STEP: tuple},
+            reference=STEP,
+            speedup=4,
+            repeats=5,
+            timed=partial(load_and_step, task),
+        )
+
+
 def alternate(task: str, repeats: int) -> Mapping[str, Sequence[float]]:
     """Seconds of steps by ``cscnn train`` and, one by one in between, of a bare loop.
 
@@ -47,7 +63,6 @@ def alternate(task: str, repeats: int) -> Mapping[str, Sequence[float]]:
     """
     from lightning.pytorch.callbacks import Callback
 
-    from cscnn.training.commands import parse
     from cscnn.training.module import Forecast
     from cscnn.training.train import build_model, load_data, make_trainer, quietly
 
@@ -62,32 +77,67 @@ def alternate(task: str, repeats: int) -> Mapping[str, Sequence[float]]:
             self.before = time.perf_counter()
 
         def on_train_batch_end(
-            self, trainer: Any, module: Any, _: Any, batch: Any, *n: Any
+            self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int
         ) -> None:
             start = time.perf_counter()
             times[OURS].append(start - self.before)
-            self.optimizer.zero_grad()
-            self.module.loss(batch).backward()
-            torch.nn.utils.clip_grad_norm_(self.module.model.parameters(), 1.0)
-            self.optimizer.step()
+            _step(self.module, self.optimizer, batch)
             self.before = time.perf_counter()
             times[BARE].append(self.before - start)
 
-    with tempfile.TemporaryDirectory() as name, quietly(), _terminal():
-        folder = Path(name)
-        (plan,) = plans(create(task, "small"), folder, {"train": 2})
-        generate([plan])
-        config, _ = parse(
-            [f"--preset={task}_small", f"--out={folder / 'run'}", f"--data.train={plan.path}",
-             "--data.per_trajectory=200", "--trainer.epochs=1", f"--trainer.steps={repeats + WARM}",
-             "--trainer.accelerator=cpu"]
-        )  # fmt: skip
-        config.folder.mkdir()
+    with _preset(task, repeats + WARM) as config, quietly(), _terminal():
         data = load_data(config)
         module = Forecast(build_model(config, data.task), config.optimizer, total_steps=repeats)
         make_trainer(config, [Bare()]).fit(module, datamodule=data)
         data.source.close()
     return {variant: values[WARM:] for variant, values in times.items()}
+
+
+def load_and_step(task: str, repeats: int) -> Mapping[str, Sequence[float]]:
+    """Seconds to load batches in this process, and of the steps that use them."""
+    from cscnn.training.module import Forecast
+    from cscnn.training.train import build_model, load_data
+
+    times: dict[str, list[float]] = {LOAD: [], STEP: []}
+    with _preset(task, repeats + 1) as config:
+        data = load_data(config)
+        module = Forecast(build_model(config, data.task), config.optimizer)
+        optimizer = module.configure_optimizers()["optimizer"]
+        batches = iter(data.train_dataloader())
+        for _ in range(repeats + 1):
+            start = time.perf_counter()
+            batch = next(batches)
+            loaded = time.perf_counter()
+            _step(module, optimizer, batch)
+            times[LOAD].append(loaded - start)
+            times[STEP].append(time.perf_counter() - loaded)
+        data.source.close()
+    return {variant: values[1:] for variant, values in times.items()}
+
+
+def _step(module: Any, optimizer: torch.optim.Optimizer, batch: Any) -> None:
+    optimizer.zero_grad()
+    module.loss(batch).backward()
+    torch.nn.utils.clip_grad_norm_(module.model.parameters(), 1.0)
+    optimizer.step()
+
+
+@contextlib.contextmanager
+def _preset(task: str, steps: int) -> Iterator[Any]:
+    """The configuration of a small preset, with data for it."""
+    from cscnn.training.commands import parse
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (plan,) = plans(create(task, "small"), folder, {"train": 2})
+        generate([plan])
+        config, _ = parse(
+            [f"--preset={task}_small", f"--out={folder / 'run'}", f"--data.train={plan.path}",
+             "--data.per_trajectory=200", "--trainer.epochs=1", f"--trainer.steps={steps}",
+             "--trainer.accelerator=cpu"]
+        )  # fmt: skip
+        config.folder.mkdir()
+        yield config
 
 
 @contextlib.contextmanager

@@ -34,6 +34,7 @@ FREE = ("accelerator", "devices", "nodes", "strategy", "epochs", "progress", "te
 NOISE = (
     ".*does not have many workers",
     ".*number of training batches",
+    ".*Total length of `list` across ranks is zero",
     ".*isinstance\\(treespec, LeafSpec\\)",
 )
 
