@@ -14,7 +14,8 @@ from cscnn import models
 from cscnn.interop import load_flax_params
 from cscnn.models import TASKS, Background, Field, FieldModel, Task, build, match, names
 from cscnn.models.baselines import GroupSpectralConv, compose, relative, turn, turn_features
-from cscnn.models.cs_resnet import ProductGate, double, halve
+from cscnn.models.blocks import ProductGate
+from cscnn.models.cs_resnet import double, halve
 from cscnn.testing import (
     assert_equivariant,
     grid_equivariance_errors,
