@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 endif
 WORKERS ?= auto
 
-.PHONY: help demo test lint oracles bench models figures clean
+.PHONY: help demo test lint oracles bench models figures examples clean
 help:
 	@echo "make demo   the main job: simulate, train two models, evaluate, report (minutes)"
 	@echo "make test   all tests"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench  speed, memory and rounding error beside the alternatives; writes docs/benchmarks.md"
 	@echo "make models  what each model costs on each task; writes docs/models.md"
 	@echo "make figures  the pictures of the README and of the data cards, into docs/figures"
+	@echo "make examples  learn on the sphere, on spacetime events and on anti-de Sitter space (minutes)"
 	@echo "make clean  remove .venv and caches"
 
 $(BIN)/python:
@@ -60,6 +61,11 @@ models: $(VENV)/.dev
 figures: $(VENV)/.dev
 	$(BIN)/python examples/kernel_figures.py docs/figures
 	$(BIN)/python examples/data_figures.py docs/figures --cards docs/data --no-times
+
+examples: $(VENV)/.dev
+	$(BIN)/python examples/sphere.py --figure docs/figures/sphere.png
+	$(BIN)/python examples/lorentz_events.py --figure docs/figures/lorentz_events.png
+	$(BIN)/python examples/anti_de_sitter.py --figure docs/figures/anti_de_sitter.png
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
