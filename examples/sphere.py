@@ -200,9 +200,8 @@ def draw(space: Sphere, truth: Tensor, results: dict[str, dict[str, Tensor]], pa
         arrows = torch.einsum("nij,nj->ni", space.frames[above].float(), u)
         axis.tricontourf(*where.T, u.norm(dim=-1), levels=torch.linspace(0, top, 13), extend="max")
         axis.quiver(*where.T, *arrows[:, :2].T, color="white", scale=12 * top, width=0.008)
-        axis.set_title(
-            f"{name}\nframe {FRAMES - 1}" if name == "exact" else name.replace(", ", "\n")
-        )
+        title = f"exact, frame {FRAMES - 1}" if name == "exact" else name
+        axis.set_title(title, fontsize=9)
         axis.set_aspect("equal")
         axis.axis("off")
     latitude = torch.rad2deg(torch.asin(space.points[:, 2].abs()))
@@ -215,7 +214,7 @@ def draw(space: Sphere, truth: Tensor, results: dict[str, dict[str, Tensor]], pa
         style = ":" if name == "no change" else "-"
         axes[-1].plot((bins[1:] + bins[:-1]) / 2, curve, style, marker=".", label=name)
     axes[-1].set_xlabel("latitude (degrees)")
-    axes[-1].set_title("relative error, turned fields")
+    axes[-1].set_title("relative error, turned fields", fontsize=9)
     axes[-1].set_ylim(bottom=0)
     axes[-1].legend(fontsize=7)
     figure.tight_layout()
