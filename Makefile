@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 endif
 WORKERS ?= auto
 
-.PHONY: help demo test lint oracles bench models figures study clean
+.PHONY: help demo test lint oracles bench models figures examples study clean
 help:
 	@echo "make demo   the main job: simulate, train two models, evaluate, report (minutes)"
 	@echo "make test   all tests"
@@ -18,6 +18,7 @@ help:
 	@echo "make models  what each model costs on each task; writes docs/models.md"
 	@echo "make figures  the pictures of the README and of the data cards, into docs/figures"
 	@echo "make study  the paper's comparisons at a small size (hours); writes docs/results.md"
+	@echo "make examples  learn on the sphere, on spacetime events and on anti-de Sitter space (minutes)"
 	@echo "make clean  remove .venv and caches"
 
 $(BIN)/python:
@@ -64,6 +65,11 @@ figures: $(VENV)/.dev
 
 study: $(VENV)/.dev
 	$(BIN)/cscnn study --preset small --out study --page docs
+
+examples: $(VENV)/.dev
+	$(BIN)/python examples/sphere.py --figure docs/figures/sphere.png
+	$(BIN)/python examples/lorentz_events.py --figure docs/figures/lorentz_events.png
+	$(BIN)/python examples/anti_de_sitter.py --figure docs/figures/anti_de_sitter.png
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -97,8 +97,11 @@ def test_readme_commands_exist():
 
 
 SHORT = {
+    "anti_de_sitter": ["--quick"],
     "compare_kernels": ["--steps", "2", "--seeds", "1", "--size", "16"],
     "demo": ["--epochs", "1", "--train", "2"],
+    "lorentz_events": ["--quick"],
+    "sphere": ["--quick"],
 }
 
 

@@ -181,7 +181,7 @@ def _tune(device: str) -> int:
 
 def _info_models(params: int, tasks: list[str]) -> int:
     from cscnn.bench.report import progress
-    from cscnn.bench.zoo import GRIDS, measure
+    from cscnn.bench.zoo import measure
     from cscnn.measure import machine
     from cscnn.models.tasks import get_task
 
@@ -194,11 +194,12 @@ def _info_models(params: int, tasks: list[str]) -> int:
         "training step (forward and backward).\n\n"
         f"Machine: {', '.join(f'{k} {v}' for k, v in machine().items())}. Batch 1.\n"
     )
-    print("| task | grid | model | parameters | multiply-adds | peak memory | training step |")
+    print(
+        "| task | grid, points | model | parameters | multiply-adds | peak memory | training step |"
+    )
     print("|---|---|---|---:|---:|---:|---:|")
     for cost in measure(params, tuple(tasks)):
-        grid = "×".join(map(str, GRIDS[get_task(cost.task).dim]))
-        row = f"| {cost.task} | {grid} | {cost.name} |"
+        row = f"| {cost.task} | {cost.size} | {cost.name} |"
         if cost.why_not:
             row += f" – | | | {cost.why_not} |"
         else:

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from cscnn.conv import CliffordSteerableConv
 from cscnn.kernels import ImplicitKernel
-from cscnn.models.cs_resnet import CSBlock, CSResNet
+from cscnn.models.blocks import CSBlock
+from cscnn.models.cs_resnet import CSResNet
 from cscnn.nn import CGENN, GeometricProductLayer, GradeNorm
 
 

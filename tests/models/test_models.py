@@ -14,7 +14,8 @@ from tiny_models import GRIDS, OWN, SERVED, UNSUPPORTED, sample, tiny
 from cscnn import CliffordAlgebra, models
 from cscnn.interop import load_flax_params
 from cscnn.models import TASKS, Background, Field, FieldModel, Task, build, names
-from cscnn.models.cs_resnet import ProductGate, double, halve
+from cscnn.models.blocks import ProductGate
+from cscnn.models.cs_resnet import double, halve
 from cscnn.testing import (
     assert_equivariant,
     relative_error,

@@ -13,7 +13,7 @@ from cscnn.bench.competitors import other_libraries, plain_conv
 from cscnn.bench.registry import Case, Work, benchmark
 from cscnn.bench.work import forward_backward
 from cscnn.conv import CliffordSteerableConv
-from cscnn.models.cs_resnet import CSBlock
+from cscnn.models.blocks import CSBlock
 from cscnn.nn import MVGELU
 
 # (metric, batch, channels, grid, kernel size, at most this part of the time of nn.ConvNd)

@@ -1,6 +1,6 @@
-"""Models that map multivector fields to multivector fields: the CS-ResNet and its baselines."""
+"""Models that map multivectors to multivectors, on grids and on point sets, by name."""
 
-from cscnn.models.base import ComponentModel, FieldModel
+from cscnn.models.base import ComponentModel, FieldModel, Model, PointModel
 from cscnn.models.registry import build, load, match, names, register, save
 from cscnn.models.tasks import TASKS, Background, Field, Task
 
@@ -10,6 +10,8 @@ __all__ = [
     "ComponentModel",
     "Field",
     "FieldModel",
+    "Model",
+    "PointModel",
     "Task",
     "build",
     "load",

@@ -1,4 +1,4 @@
-"""What all models share: multivector fields in, multivector fields out."""
+"""What all models share: multivectors in, multivectors out, on grids or on sets of points."""
 
 from __future__ import annotations
 
@@ -8,23 +8,46 @@ from typing import Any, ClassVar, cast
 import torch
 from torch import Tensor, nn
 
+from cscnn.algebra import CliffordAlgebra
+from cscnn.algebra.blades import check_int
+from cscnn.algebra.clifford import check_algebra
 from cscnn.conv.export import PLAIN, PadGrid
+from cscnn.geometry.edges import Edges
 from cscnn.models.tasks import Task
 
 
-class FieldModel(nn.Module):
+class Model(nn.Module):
+    """What the registry knows: a model of multivectors.
+
+    Attributes:
+        algebra: the Clifford algebra.
+        config: name and options, from which `cscnn.models.load` builds it again.
+        on_meta: whether it can be built on the device "meta", to count parameters without them.
+    """
+
+    on_meta: ClassVar[bool] = False
+    algebra: CliffordAlgebra
+    config: dict[str, Any]
+
+    @classmethod
+    def quick(cls, options: dict[str, Any]) -> dict[str, Any]:
+        """Options of as many parameters, without what only makes them take longer to draw."""
+        return options
+
+    def n_parameters(self) -> int:
+        """Number of trainable numbers; complex ones count once."""
+        return sum(p.numel() for p in self.parameters())
+
+
+class FieldModel(Model):
     """A map (batch, in_channels, *grid, blades) -> (batch, out_channels, *grid, blades).
 
     Subclasses implement `compute`, which also gets the backgrounds as further channels.
 
     Attributes:
         task: what it was built for.
-        config: name and options, from which `cscnn.models.load` builds it again.
-        on_meta: whether it can be built on the device "meta", to count parameters without them.
     """
 
-    on_meta: ClassVar[bool] = False
-    config: dict[str, Any]
     background: Tensor
 
     def __init__(self, task: Task):
@@ -35,11 +58,6 @@ class FieldModel(nn.Module):
         self.register_buffer(
             "background", task.background(torch.empty(0, dtype=torch.float32)), persistent=False
         )
-
-    @classmethod
-    def quick(cls, options: dict[str, Any]) -> dict[str, Any]:
-        """Options of as many parameters, without what only makes them take longer to draw."""
-        return options
 
     def compute(self, x: Tensor) -> Tensor:
         """The network itself: (batch, n_inputs, *grid, blades) -> (batch, out_channels, ...)."""
@@ -84,9 +102,39 @@ class FieldModel(nn.Module):
 
         return super()._apply(both, recurse)
 
-    def n_parameters(self) -> int:
-        """Number of trainable numbers; complex ones count once."""
-        return sum(p.numel() for p in self.parameters())
+
+class PointModel(Model):
+    """A map (points, c_in, blades) -> (points, c_out, blades) along edges, in flat or curved space.
+
+    Subclasses implement `compute`.
+    """
+
+    def __init__(self, algebra: CliffordAlgebra, c_in: int, c_out: int):
+        super().__init__()
+        self.algebra = check_algebra(algebra)
+        self.c_in = check_int("c_in", c_in, low=1)
+        self.c_out = check_int("c_out", c_out, low=1)
+
+    def compute(self, x: Tensor, edges: Edges) -> Tensor:
+        """The network itself, on checked input."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor, edges: Edges) -> Tensor:
+        """Predict.
+
+        Args:
+            x: (points, c_in, blades), in the frames that the edges know. A batch of sets of points
+                is one set without edges between them, see `Edges.cat`.
+            edges: among these points, from `cscnn.geometry`.
+        """
+        if edges.n_senders != edges.n_receivers:
+            raise ValueError(f"the edges must join the points of one set, got {edges}")
+        expected = (edges.n_senders, self.c_in, self.algebra.n_blades)
+        if tuple(x.shape) != expected or edges.dim != self.algebra.dim:
+            raise ValueError(
+                f"expected features {expected} for {edges}, got {tuple(x.shape)} in {self.algebra}"
+            )
+        return self.compute(x, edges)
 
 
 class ComponentModel(FieldModel):

@@ -3,83 +3,19 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
-from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.blades import check_int
 from cscnn.conv import CliffordSteerableConv
 from cscnn.conv.export import PlainFieldConv
 from cscnn.models.base import FieldModel
+from cscnn.models.blocks import CSBlock, activation_layer, apply_block, calibrate_, check_activation
 from cscnn.models.tasks import Task
-from cscnn.nn import MVGELU, MVLayerNorm, MVLinear
-from cscnn.nn.functional import smooth_norm
-from cscnn.nn.linear import add_scalar_bias
-
-#: Initial mean of the scalars that enter a chain of residual blocks: its gates start 84 % open.
-OPEN = 1.0
-
-
-class ProductGate(nn.Module):
-    """gate(x) + weighted geometric product of x with a bounded channel mix of itself.
-
-    The product brings the bilinear interactions of advection and forces. Its weights, one for each
-    channel and grade, start at zero: a gate that learns.
-    """
-
-    def __init__(self, algebra: CliffordAlgebra, channels: int):
-        super().__init__()
-        self.algebra = algebra
-        self.gate = MVGELU(algebra)
-        self.mix = MVLinear(algebra, channels, channels, bias=False)
-        self.weight = nn.Parameter(torch.zeros(channels, algebra.n_grades))
-
-    def forward(self, x: Tensor) -> Tensor:
-        mixed = self.mix(x)
-        size = smooth_norm(self.algebra.norm_squared(mixed).abs()).unsqueeze(-1)
-        product = self.algebra.geometric_product(x, mixed / (1 + size))
-        weight = self.weight[:, list(self.algebra.grades)]
-        weight = weight.reshape(len(weight), *(1,) * (x.dim() - 3), -1)
-        return self.gate(x) + weight * product
-
-
-class CSBlock(nn.Module):
-    """Residual block: conv, norm, activation, conv, norm, shortcut, activation.
-
-    Args:
-        algebra: the Clifford algebra.
-        convs: the two convolutions, between fields.
-        norm: normalise after each convolution; in spacetime by absolute squares.
-        acts: the two activations.
-    """
-
-    def __init__(
-        self,
-        algebra: CliffordAlgebra,
-        convs: Sequence[nn.Module],
-        norm: bool,
-        acts: Sequence[nn.Module],
-    ):
-        super().__init__()
-        self.convs = nn.ModuleList(convs)
-        self.norms = nn.ModuleList(
-            MVLayerNorm(algebra, absolute=len(set(algebra.metric)) > 1) if norm else nn.Identity()
-            for _ in range(2)
-        )
-        self.acts = nn.ModuleList(acts)
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = self.acts[0](self.norms[0](self.convs[0](x)))
-        y = self.norms[1](self.convs[1](y))
-        result = self.acts[1](x + y)
-        assert isinstance(result, Tensor)
-        return result
 
 
 class CSNetwork(FieldModel):
@@ -103,12 +39,10 @@ class CSNetwork(FieldModel):
         calibrate: bool = True,
     ):
         super().__init__(task)
-        if activation not in ("gate", "product"):
-            raise ValueError(f"activation must be 'gate' or 'product', got {activation!r}")
         if isinstance(padding_mode, list):
             padding_mode = tuple(padding_mode)
         self.kernel_size = kernel_size
-        self.activation = activation
+        self.activation = check_activation(activation)
         self.norm = norm
         self.checkpointing = checkpointing
         self._calibrate = calibrate
@@ -138,9 +72,7 @@ class CSNetwork(FieldModel):
 
     def act(self, channels: int) -> nn.Module:
         """An activation."""
-        if self.activation == "gate":
-            return MVGELU(self.algebra)
-        return ProductGate(self.algebra, channels)
+        return activation_layer(self.activation, self.algebra, channels)
 
     def block(self, width: int, inner: int) -> CSBlock:
         """A residual block."""
@@ -152,12 +84,7 @@ class CSNetwork(FieldModel):
 
     def run(self, block: nn.Module, x: Tensor) -> Tensor:
         """Apply a block, recomputing it in the backward pass if checkpointing is on."""
-        if self.checkpointing and torch.is_grad_enabled():
-            y = checkpoint(block, x, use_reentrant=False)
-        else:
-            y = block(x)
-        assert isinstance(y, Tensor)
-        return y
+        return apply_block(block, x, frugal=self.checkpointing)
 
     def export(self) -> nn.Module:
         """The same map with plain convolutions, for deployment without this library's kernels."""
@@ -184,16 +111,8 @@ class CSNetwork(FieldModel):
             self.conv(width, self.task.out_channels, 1),
         )
 
-    @torch.no_grad()
     def calibrate_(self, size: int = 2) -> None:
-        """Set initial scales and scalar biases so that signals and gradients keep their size.
-
-        Noise is passed, and every convolution in turn is given outputs of unit variance with
-        scalars of zero mean; else the mean that gates give to scalars grows from block to block
-        and drowns the signal. What enters a chain of blocks gets scalars of mean `OPEN` instead:
-        closed gates would halve the shortcut at each block and leave chaos. Last, the output, of
-        variance V and with squared gradients G, is scaled such that V G = 1: nonlinear maps
-        amplify small changes more than the whole, so V and G cannot both be 1.
+        """Set initial scales by a pass of noise, see `cscnn.models.blocks.calibrate_`.
 
         Args:
             size: the size of the grid is a multiple of this.
@@ -202,49 +121,18 @@ class CSNetwork(FieldModel):
         if not self._calibrate or not kernel_options.get("unit_variance", True):
             return  # the latter is the published initialisation
         size *= max(1, {1: 64, 2: 32, 3: 12, 4: 6}[self.task.dim] // size)
-        shape = (2, self.task.in_channels, *(size,) * self.task.dim, self.algebra.n_blades)
-        blades = list(self.task.blades)
-        generator = torch.Generator().manual_seed(0)
-        x, change = torch.zeros(2, *shape)
-        for noise, spread in ((x, 1.0), (change, 1e-3)):
-            values = torch.randn(noise[..., blades].shape, generator=generator)
-            noise[..., blades] = spread * values
-        entries = self.entries()
-        hooks = [
-            m.register_forward_hook(partial(standardise_, mean=OPEN if m in entries else 0.0))
-            for m in self.modules()
-            if isinstance(m, CliffordSteerableConv)
-        ]
-        y = self(x)[..., blades]
-        for hook in hooks:
-            hook.remove()
-        gradients = (self(x + change)[..., blades] - y).square().mean() / 1e-6
-        last = self.output[-1]
-        assert isinstance(last, CliffordSteerableConv)
-        scale_(last, float(y.var() * gradients) ** -0.25)
+        calibrate_(
+            self,
+            (2, self.task.in_channels, *(size,) * self.task.dim, self.algebra.n_blades),
+            blades=self.task.blades,
+            layers=[m for m in self.modules() if isinstance(m, CliffordSteerableConv)],
+            entries=self.entries(),
+            last=self.output[-1],
+        )
 
     def entries(self) -> list[nn.Module]:
         """The convolutions whose outputs enter a chain of residual blocks."""
         return [self.embedding[2]]
-
-
-def standardise_(conv: CliffordSteerableConv, _: Any, y: Tensor, *, mean: float) -> Tensor:
-    """Forward hook: give y, and outputs to come, unit variance and scalars of a certain mean."""
-    shift = -y[..., 0].mean((0, *range(2, y.dim() - 1)))
-    centred = add_scalar_bias(y, shift)
-    scale = 1 / float(centred.square().mean().sqrt())
-    assert conv.bias is not None
-    conv.bias.add_(shift)
-    scale_(conv, scale)
-    conv.bias.add_(mean)
-    return add_scalar_bias(scale * centred, torch.full_like(shift, mean))
-
-
-def scale_(conv: CliffordSteerableConv, factor: float) -> None:
-    """Multiply the parameters of a convolution so that its output grows by a factor."""
-    conv.kernel.scale_output_(torch.full((conv.algebra.n_grades,), factor))
-    if conv.bias is not None:
-        conv.bias.mul_(factor)
 
 
 class CSResNet(CSNetwork):

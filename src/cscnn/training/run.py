@@ -53,7 +53,11 @@ class Run:
 
     def model(self, device: torch.device | str = "cpu") -> FieldModel:
         """The trained model, in eval mode."""
-        return models.load(self.file("model.safetensors")).to(device).eval()
+        path = self.file("model.safetensors")
+        model = models.load(path)
+        if not isinstance(model, FieldModel):
+            raise ValueError(f"{path} holds a {model.config['name']}, which predicts no grids")
+        return model.to(device).eval()
 
     def scaling(self) -> Scaling:
         """The units of the model."""
