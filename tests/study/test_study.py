@@ -12,6 +12,7 @@ import pytest
 
 from cscnn import CliffordAlgebra, CliffordSteerableConv, models
 from cscnn.cli import main
+from cscnn.evaluation.subject import NonFinitePrediction
 from cscnn.study import presets
 from cscnn.study.freedom import degrees_of_freedom, kernel_dimension
 from cscnn.study.measure import run_trial
@@ -54,6 +55,12 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Runner:
     runner = Runner(TINY, tmp_path_factory.mktemp("study"), workers=1, quiet=True)
     runner.run("sine_gordon", ("scaling", "ablations"))
     return runner
+
+
+@pytest.fixture
+def no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages without pictures of kernels, which do not depend on records and take a while."""
+    monkeypatch.setattr("cscnn.study.page.draw_kernel_story", lambda folder: [])
 
 
 def test_every_model_size_and_seed_has_a_record(finished: Runner) -> None:
@@ -183,13 +190,53 @@ def test_scores_and_verdicts() -> None:
     assert compare("", high, low, ("high", "low"), 1.0).verdict == "no"
     assert isinstance(compare("", low, high, ("", ""), 0.1), Claim)
     assert compare("", low, high, ("", ""), 0.1).verdict == "no"
+    half = Score((0.4, 0.6)), Score((1.01, 1.02))
+    assert compare("", *half, ("", ""), 0.5).verdict == "within the spread of the seeds"
+    lost = Score((math.inf, math.inf))
+    assert compare("", low, lost, ("", ""), 1.0).verdict == "yes"
+    assert compare("", lost, lost, ("", ""), 1.0).verdict == "within the spread of the seeds"
+
+
+@pytest.mark.usefixtures("no_kernels")
+def test_pages_of_unfinished_studies(finished: Runner, tmp_path: Path) -> None:
+    """Diverged and missing trainings are left out of figures, and said."""
+    finished.save(tmp_path / "results.json")
+    for change in ("diverged", "missing"):
+        known = read_known(tmp_path / "results.json")
+        for name, record in list(known.items()):
+            if record["trajectories"] == 2 and record["contender"] == "ours":
+                if change == "missing" and "lr0.001" not in name:
+                    del known[name]
+                elif change == "diverged":
+                    for key in ("error", "valid", "one_step", "curve", "options", "symmetry"):
+                        record.pop(key, None)
+                    record["diverged"] = "the loss is nan"
+        runner = Runner(TINY, tmp_path / change, known=known, quiet=True)
+        text = write_page(runner, ["sine_gordon"], tmp_path / change).read_text(encoding="utf-8")
+        assert ("diverged" in text) == (change == "diverged")
+        assert ("Not run yet: sine_gordon" in text) == (change == "missing")
+
+
+def test_a_model_that_says_nan_is_a_result(
+    finished: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(finished.out / "data", tmp_path / "data")
+
+    def broken(*_: Any) -> Any:
+        raise NonFinitePrediction("not finite")
+
+    monkeypatch.setattr("cscnn.evaluation.subject.Subject.one_step", broken)
+    trial = TINY.tuning("sine_gordon")[0]
+    assert run_trial(trial, tmp_path)["diverged"] == "not finite"
+    runner = Runner(TINY, tmp_path, quiet=True)
+    assert runner.find(trial) is not None
 
 
 def test_degrees_of_freedom() -> None:
     plane = CliffordAlgebra((1, 1))
     implicit = CliffordSteerableConv(plane, 1, 1, 3)
-    # f0 on three orbits, f1 on two, times the weights of the head; complete: 3 + 8 + 8
-    assert kernel_dimension(implicit) < 19
+    # f0 on three orbits with 3 weights of the head, f1 on two with 4, up to factors: 5 + 5
+    assert kernel_dimension(implicit) == 10
     free = CliffordSteerableConv(
         plane, 2, 2, 3, kernel="complete", kernel_options={"radial": "free"}
     )
@@ -213,6 +260,7 @@ def test_presets_are_consistent(name: str) -> None:
         assert len(set(names)) == len(names)
 
 
+@pytest.mark.usefixtures("no_kernels")
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["study", "navier_stokes", "--list", "--out", str(tmp_path / "none")]) == 0
     assert "navier_stokes-ours-n32-lr0.015-s0" in capsys.readouterr().out

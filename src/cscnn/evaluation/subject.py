@@ -22,6 +22,10 @@ from cscnn.progress import Bar
 BLOCKS = {2: 64, 3: 32, 4: 12}
 
 
+class NonFinitePrediction(ValueError):
+    """A model says NaN or infinity about data that are finite."""
+
+
 class Subject:
     """A model with the data that it is measured on."""
 
@@ -80,7 +84,7 @@ class Subject:
             known, target = self.read(numbers)
             predicted = forecast(self.model, known, self.scaling)
             if bad := [name for name, x in predicted.items() if not x.isfinite().all()]:
-                raise ValueError(
+                raise NonFinitePrediction(
                     f"the model's prediction of {', '.join(bad)} is not finite for a window from "
                     f"trajectory, frame {self.windows.locate(numbers[0])}: its weights may be "
                     "broken, or the data are not those that scaling.json is for"

@@ -32,8 +32,8 @@ def add_commands(commands: Any) -> None:
         "--page", type=Path, metavar="DIR", help="folder of results.md (default: that of --out)"
     )
     study.add_argument(
-        "--workers", type=int, default=max(1, os.cpu_count() or 1),
-        help="trainings at a time (default: one for each core, %(default)s)",
+        "--workers", type=int,
+        help="trainings at a time (default: one for each core; with an accelerator one)",
     )  # fmt: skip
     study.add_argument(
         "--known", type=Path, metavar="FILE",
@@ -53,10 +53,10 @@ def _study(args: argparse.Namespace) -> int:
     tasks = args.tasks or list(TASKS)
     if unknown := [task for task in tasks if task not in study.settings]:
         raise ValueError(f"unknown task {unknown[0]!r}: choose from {', '.join(TASKS)}")
-    if args.workers < 1:
+    if args.workers is not None and args.workers < 1:
         raise ValueError(f"--workers must be positive, got {args.workers}")
     known = read_known(args.known) if args.known else None
-    runner = Runner(study, args.out, args.workers, known)
+    runner = Runner(study, args.out, args.workers or _workers(), known)
     if args.list:
         return _list(runner, tasks, args.parts)
     args.out.mkdir(parents=True, exist_ok=True)
@@ -67,6 +67,12 @@ def _study(args: argparse.Namespace) -> int:
     runner.save(page.with_suffix(".json"))
     print(page)
     return 0
+
+
+def _workers() -> int:
+    import torch
+
+    return 1 if torch.accelerator.is_available() else max(1, os.cpu_count() or 1)
 
 
 def _list(runner: Any, tasks: list[str], parts: tuple[str, ...]) -> int:

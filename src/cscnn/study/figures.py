@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -48,8 +49,11 @@ def plot_scaling(records: Records) -> Any:
     figure, axes = _axes(len(records))
     for ax, (task, found) in zip(axes, records.items(), strict=True):
         names = labels(found)
-        for key, by_size in scores(found).items():
+        for key, every in scores(found).items():
+            by_size = {n: s for n, s in every.items() if math.isfinite(s.mean)}
             sizes = list(by_size)
+            if not sizes:
+                continue
             mean = np.array([by_size[n].mean for n in sizes])
             low, high = (np.array([f(by_size[n].values) for n in sizes]) for f in (min, max))
             ax.errorbar(
@@ -57,7 +61,9 @@ def plot_scaling(records: Records) -> Any:
                 color=COLOURS.get(key, "#999999"), label=names[key],
                 lw=2 if key in ("cs_resnet", "ours") else 1.2,
             )  # fmt: skip
-        ax.set(xscale="log", yscale="log", title=task, xlabel="training simulations")
+        if ax.lines:
+            ax.set(xscale="log", yscale="log")
+        ax.set(title=task, xlabel="training simulations")
         ax.set_xticks(sorted({r["trajectories"] for r in found}))
         ax.get_xaxis().set_major_formatter("{x:.0f}")
         ax.minorticks_off()
@@ -80,7 +86,7 @@ def plot_convergence(records: Sequence[Record]) -> Any:
         if not some:
             continue
         steps = np.array(some[0]["curve"]["step"])
-        valid = np.mean([r["curve"]["valid"] for r in some], 0)
+        valid = np.mean(np.array([r["curve"]["valid"] for r in some], float), 0)  # None is NaN
         seconds = steps * np.mean([r["seconds_per_step"] for r in some])
         for ax, x in zip(axes, (steps, seconds), strict=True):
             ax.plot(x, valid, color=COLOURS.get(key, "#999999"), label=label)
@@ -167,6 +173,9 @@ def plot_ablations(records: Records) -> Any | None:
         names, results = labels(found), scores(found)
         for row, (key, label) in enumerate(reversed(names.items())):
             (score,) = results[key].values()
+            if not math.isfinite(score.mean):
+                ax.text(0, row, f" {label}: diverged", va="center", fontsize=7)
+                continue
             colour = COLOURS.get(key, "#999999")
             ax.barh(row, score.mean, color=colour, alpha=0.6)
             ax.plot(score.values, [row] * len(score.values), "o", ms=3, color="black")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import time
 from pathlib import Path
@@ -15,7 +16,7 @@ from cscnn.atomic import write_text
 from cscnn.data import Scaling, open_fields
 from cscnn.evaluation import symmetry
 from cscnn.evaluation.evaluate import plain
-from cscnn.evaluation.subject import Subject
+from cscnn.evaluation.subject import NonFinitePrediction, Subject
 from cscnn.progress import Bar
 from cscnn.study.freedom import degrees_of_freedom
 from cscnn.study.plan import Trial
@@ -73,12 +74,9 @@ def run_trial(trial: Trial, out: Path) -> dict[str, Any]:
         "seed": trial.seed,
     }
     try:
-        run = train(config)
-    except NonFiniteLoss as error:
+        record |= measure(train(config), trial)
+    except (NonFiniteLoss, NonFinitePrediction) as error:
         record["diverged"] = str(error)
-        save_record(trial, out, record)
-        return record
-    record |= measure(run, trial)
     save_record(trial, out, record)
     (folder / "state.ckpt").unlink(missing_ok=True)  # it is finished: no need to resume
     return record
@@ -86,15 +84,19 @@ def run_trial(trial: Trial, out: Path) -> dict[str, Any]:
 
 def measure(run: Run, trial: Trial) -> dict[str, Any]:
     """Errors, symmetry and cost of a trained model."""
-    model = run.model()
     rows = run.metrics()
+    if not any(math.isfinite(row["valid_loss"]) for row in rows):
+        raise NonFiniteLoss("the validation error was never finite")
+    model = run.model(
+        "cpu" if (device := torch.accelerator.current_accelerator()) is None else device
+    )
     data = trial.setting.data
     with run.source("test") as source:
         subject = Subject(model, run.scaling(), source, int(data.get("coarsen", 1)), batch=8)
         chosen = subject.choose(trial.setting.test_windows, seed=0)
         quiet = Bar("windows", quiet=True)
         one_step = subject.one_step(chosen, quiet)
-        x = subject.scaled_input(chosen[:2]).float()
+        x = subject.scaled_input(chosen[:2]).float().to(subject.device)
         result: dict[str, Any] = {
             "parameters": model.n_parameters(),
             "degrees_of_freedom": degrees_of_freedom(model),
@@ -120,7 +122,7 @@ def measure(run: Run, trial: Trial) -> dict[str, Any]:
 
 def step_seconds(subject: Subject, numbers: list[int], repeats: int = 5) -> float:
     """Forward and backward pass on a batch: the least of several, as other work only adds."""
-    x = subject.scaled_input(numbers).float()
+    x = subject.scaled_input(numbers).float().to(subject.device)
     parameters = list(subject.model.parameters())
     found = []
     subject.model.train()
@@ -140,16 +142,17 @@ def prepare_data(trials: list[Trial], out: Path, workers: int, bar: Bar) -> None
 
     for setting in {t.setting.task: t.setting for t in trials}.values():
         plans = setting.files(out / "data")
-        generate(
+        made = generate(
             plans,
             workers=workers,
             progress=lambda split, done, total, task=setting.task: bar(  # type: ignore[misc]
                 f"{task} {split}", done, total
             ),
         )
-        scaling = out / "data" / setting.task / "scaling.json"
-        if not scaling.exists():
-            with open_fields(out / "data" / setting.task / "train.h5") as source:
+        train_file = out / "data" / setting.task / "train.h5"
+        scaling = train_file.with_name("scaling.json")
+        if made[train_file] or not scaling.exists():
+            with open_fields(train_file) as source:
                 Scaling.fit(source).save(scaling)
 
 

@@ -34,11 +34,12 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
     scaling = {task: found for task in tasks if (found := runner.records(task, "scaling"))}
     ablations = {task: found for task in tasks if (found := runner.records(task, "ablations"))}
     study = runner.study
+    discussed = (folder / "results_discussion.md").is_file()
+    comments = " What we make of it: [discussion](results_discussion.md)." if discussed else ""
     lines = [
         f"# Results: the paper's experiments at size `{study.name}`",
         "",
-        f"Written by `cscnn study --preset {study.name}`; machine: {_machine()}. Comments on "
-        "these numbers: [discussion](results_discussion.md).",
+        f"Written by `cscnn study --preset {study.name}`; machine: {_machine()}.{comments}",
         "",
         "Every model has the same budget of parameters and sees the same windows in the same order "
         "for the same number of steps (AdamW, cosine schedule, gradients clipped at norm 1). Its "
@@ -197,5 +198,7 @@ def _table(records: Sequence[Record], setting: Setting) -> list[str]:
 def _relative(records: Sequence[Record]) -> str:
     size = max(r["trajectories"] for r in records)
     some = [r for r in records if r["trajectories"] == size and "one_step" in r]
+    if not some:
+        return "no model of the largest size has finished"
     best = min(some, key=lambda r: float(r["error"]))
     return f"the best model here, {best['label']}, {best['one_step']['relative_l2']:.3g}"

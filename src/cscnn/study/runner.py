@@ -12,7 +12,7 @@ from typing import Any
 
 from cscnn.atomic import write_text
 from cscnn.progress import Bar, duration
-from cscnn.study.measure import load_record, prepare_data, save_record, start_worker, timed
+from cscnn.study.measure import load_record, prepare_data, start_worker, timed
 from cscnn.study.plan import Study, Trial
 
 Records = list[dict[str, Any]]
@@ -44,10 +44,7 @@ class Runner:
         """The record of a trial, if it has been run."""
         found = load_record(trial, self.out)
         old = self.known.get(trial.name, {})
-        if found is None and old.get("plan") == trial.fingerprint():
-            save_record(trial, self.out, old)
-            return old
-        return found
+        return old if found is None and old.get("plan") == trial.fingerprint() else found
 
     def rates(self, task: str) -> dict[str, float] | None:
         """Contender -> learning rate of the least validation error; None if some are missing."""

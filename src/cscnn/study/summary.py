@@ -78,12 +78,13 @@ class Claim:
 
 def compare(text: str, ours: Score, other: Score, names: tuple[str, str], factor: float) -> Claim:
     """Whether one error is below ``factor`` times another, beyond the spread of the seeds."""
-    ratio = ours.mean / other.mean if other.mean else math.nan
-    if ratio <= factor:
-        verdict = "yes" if ours.below(other) else "within the spread of the seeds"
-    else:
-        verdict = "no"
-    return Claim(text, verdict, f"{names[0]} {ours}, {names[1]} {other}: ratio {ratio:.2f}")
+    limit = Score(tuple(factor * value for value in other.values))
+    found = f"{names[0]} {ours}, {names[1]} {other}"
+    if math.isfinite(ours.mean) and math.isfinite(other.mean) and other.mean:
+        found += f": ratio {ours.mean / other.mean:.2f}"
+    if ours.below(limit):
+        return Claim(text, "yes", found)
+    return Claim(text, "no" if limit.below(ours) else "within the spread of the seeds", found)
 
 
 def claims(task: str, records: Sequence[Record], ablations: Sequence[Record]) -> list[Claim]:
@@ -106,9 +107,10 @@ def claims(task: str, records: Sequence[Record], ablations: Sequence[Record]) ->
                 )
             )  # fmt: skip
     sizes = found.get("ours", {})
-    if task == "navier_stokes" and sizes and there:
-        size = max(sizes)
-        best = min(there, key=lambda k: found[k][size].mean if size in found[k] else math.inf)
+    shared = [n for n in sizes if any(n in found[k] for k in there)]
+    if task == "navier_stokes" and shared:
+        size = max(shared)
+        best = min((k for k in there if size in found[k]), key=lambda k: found[k][size].mean)
         result.append(
             compare(
                 "ours is at least 30 % below the best baseline", sizes[size], found[best][size],
@@ -117,8 +119,7 @@ def claims(task: str, records: Sequence[Record], ablations: Sequence[Record]) ->
         )  # fmt: skip
     if task == "maxwell_spacetime" and "resnet" in found:
         for key in ("cs_resnet", "ours"):
-            if key in found:
-                size = max(found[key])
+            if size := max({*found.get(key, {})} & {*found["resnet"]}, default=0):
                 result.append(
                     compare(
                         f"{labels[key]} has at most half the error of ResNet", found[key][size],
@@ -126,7 +127,10 @@ def claims(task: str, records: Sequence[Record], ablations: Sequence[Record]) ->
                     )
                 )  # fmt: skip
     if "cs_complete" in found and "cs_resnet" in found:
-        size = max(found["cs_complete"])
+        size = max({*found["cs_complete"]} & {*found["cs_resnet"]}, default=0)
+    else:
+        size = 0
+    if size:
         result.append(
             compare(
                 "complete kernels are at least as good as implicit ones at equal parameters",
@@ -144,15 +148,16 @@ def claims(task: str, records: Sequence[Record], ablations: Sequence[Record]) ->
         ("cs_resnet", "cs_no_norm", "normalisation helps the paper's network"),
     )
     for with_it, without, text in pairs:
-        if with_it in parts and without in parts:
-            size = max(parts[with_it])
+        if size := max({*parts.get(with_it, {})} & {*parts.get(without, {})}, default=0):
             result.append(
                 compare(
                     text, parts[with_it][size], parts[without][size],
                     (labels[with_it], labels[without]), 1.0,
                 )
             )  # fmt: skip
-    steerable = [r for r in records if r["contender"] not in BASELINES and "point_group" in r]
+    steerable = [
+        r for r in records if r["contender"] not in BASELINES and r.get("point_group") is not None
+    ]
     if steerable:
         worst = max(float(r["point_group"]) for r in steerable)
         result.append(
