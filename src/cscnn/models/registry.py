@@ -121,11 +121,6 @@ def kind(name: str) -> type[Model]:
     return _entry(name).kind
 
 
-def kind(name: str) -> type[Model]:
-    """The class of a model: a `FieldModel` serves grids, a `PointModel` point sets."""
-    return _entry(name).kind
-
-
 def _entry(name: str) -> Entry:
     if name not in names():
         raise ValueError(f"unknown model {name!r}: choose from {', '.join(names())}")
