@@ -27,6 +27,7 @@ def add_commands(commands: Any) -> None:
     )
     study.add_argument("--preset", default="small", choices=("small", "paper"))
     study.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="(default: all)")
+    study.add_argument("--models", nargs="+", metavar="NAME", help="only these (default: all)")
     study.add_argument("--out", type=Path, default=Path("study"), help="(default: %(default)s)")
     study.add_argument(
         "--page", type=Path, metavar="DIR", help="folder of results.md (default: that of --out)"
@@ -50,6 +51,7 @@ def _study(args: argparse.Namespace) -> int:
     from cscnn.study.runner import Runner, read_known
 
     study = STUDIES[args.preset]
+    study = study.only(args.models) if args.models else study
     tasks = args.tasks or list(TASKS)
     if unknown := [task for task in tasks if task not in study.settings]:
         raise ValueError(f"unknown task {unknown[0]!r}: choose from {', '.join(TASKS)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -184,6 +184,20 @@ class Study:
     contenders: Mapping[str, Contender]
     scaling: Mapping[str, tuple[str, ...]]
     ablations: Mapping[str, tuple[str, ...]]
+
+    def only(self, keys: Sequence[str]) -> Study:
+        """The same study of some contenders; those whose learning rates they use come along."""
+        if unknown := [key for key in keys if key not in self.contenders]:
+            raise ValueError(
+                f"unknown model {unknown[0]!r} of the study: choose from "
+                f"{', '.join(self.contenders)}"
+            )
+        wanted = {*keys, *(self.contenders[key].like for key in keys)}
+
+        def some(parts: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+            return {task: tuple(k for k in found if k in wanted) for task, found in parts.items()}
+
+        return replace(self, scaling=some(self.scaling), ablations=some(self.ablations))
 
     def tuning(self, task: str) -> list[Trial]:
         """The trainings by which learning rates are chosen."""
