@@ -150,6 +150,14 @@ def test_radius_and_receivers():
     assert torch.equal(edges.weight, chart.volume(x)[edges.sender])
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_neighbours_at_exactly_the_radius(dtype):
+    plane = Chart(lambda x: 1e4 * torch.eye(2, dtype=x.dtype), (1, 1))  # metres, in centimetres
+    x = 0.1 * torch.arange(8, dtype=dtype)[:, None].expand(8, 2)
+    edges = plane.edges(x, 0.2, radius=10 * 2**0.5)
+    assert edges.degree.tolist() == [2, *[3] * 6, 2]
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

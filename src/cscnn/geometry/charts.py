@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.func import vmap
 
-from cscnn.geometry.clouds import radius_edges
+from cscnn.geometry.clouds import radius_edges, square_limit
 from cscnn.geometry.edges import Edges
 from cscnn.geometry.frames import (
     check_frames,
@@ -282,7 +282,9 @@ class Chart:
         position = components(here, u, self.form(receivers[n]), self.metric)
         if radius is not None:
             signs = torch.tensor(self.metric, dtype=u.dtype, device=u.device)
-            near_ = (position.square() @ signs).abs() <= radius**2 * (1 + 1e-9)
+            sizes = torch.maximum(receivers[n].abs(), points[m].abs())  # as vectors in the frames
+            sizes = components(here, sizes, self.form(receivers[n]), self.metric).abs().amax(-1)
+            near_ = (position.square() @ signs).abs() <= square_limit(radius, position, sizes)
             n, m, u, position = n[near_], m[near_], u[near_], position[near_]
             here, there = here[near_], there[near_]
         moved = self.transport(receivers[n], u, here.mT)
