@@ -218,8 +218,15 @@ def test_nobody_near():
     assert not torch.equal(y[0], bias_field(conv))
     for aggregation in ("mean", "weighted mean"):
         some = make((1, 1), aggregation=aggregation)
-        zero = half.weighted(torch.zeros(4))
-        assert some(features(zero, some), zero).isfinite().all()
+        weights = torch.zeros(4, requires_grad=True)
+        zero = half.weighted(weights)
+        y = some(features(zero, some), zero)
+        assert torch.equal(y, bias_field(some).expand_as(y))
+        y.sum().backward()
+        assert weights.grad.isfinite().all()
+    opposite = all_pairs(far[:2]).weighted(torch.tensor([1.0, -1.0]))
+    y = some(features(opposite, some), opposite)
+    assert torch.equal(y, bias_field(some).expand_as(y)), "no mean: their sum is zero"
 
 
 def test_coincident_points_have_finite_gradients():

@@ -186,7 +186,9 @@ class CliffordSteerablePointConv(nn.Module):
         if self.aggregation == "weighted mean":
             total = weight.new_zeros(edges.n_receivers).index_add(0, edges.receiver, weight)
             there = total[edges.receiver]
-            return torch.where(there == 0, torch.zeros_like(weight), weight / there)
+            nothing = there == 0  # gradients must not see a division by it
+            mean = weight / torch.where(nothing, torch.ones_like(there), there)
+            return torch.where(nothing, torch.zeros_like(mean), mean)
         if self.aggregation == "integral":
             return weight / self.radius**self.algebra.dim
         return weight
