@@ -155,6 +155,7 @@ def test_gradients_reach_the_points():
         (lambda x: radius_edges(x, (1.0, 2.0)), "with shape='box'"),
         (lambda x: radius_edges(x, 1.0, shape="cube"), "'ball' or 'box', got 'cube'"),
         (lambda x: radius_edges(x, 1.0, period=(1.5, None)), "around an axis of period 1.5"),
+        (lambda x: radius_edges(x, 0.75, period=(1.5, None)), "around an axis of period 1.5"),
         (lambda x: radius_edges(x, 1.0, period=(1.0,)), "each of 2 axes"),
         (lambda x: radius_edges(x[0], 1.0), r"got torch.float32 of shape \(2,\)"),
         (lambda x: radius_edges(x / 0, 1.0), "number 0 is"),

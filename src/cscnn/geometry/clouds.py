@@ -67,7 +67,7 @@ def radius_edges(
     each *= cloud.dim // len(each)
     slack = cloud.slack(each)
     for length, reach in zip(cloud.period, each, strict=True):
-        if length is not None and 2 * reach >= length * (1 + slack):
+        if length is not None and 2 * reach >= length * (1 - slack):
             raise ValueError(
                 f"radius {reach:g} reaches around an axis of period {length:g}: it must be less "
                 "than half of it, so that a point is seen once"
