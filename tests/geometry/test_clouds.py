@@ -69,6 +69,7 @@ def test_coincident_points_keep_their_number_of_neighbours():
     for loops in (True, False):
         edges = nearest_edges(x, 3, loops=loops)
         assert edges.degree.tolist() == [3] * 6
+        assert nearest_edges(x, 3, receivers=x, loops=loops).degree.tolist() == [3] * 6
         assert loops or not (edges.sender == edges.receiver).any()
 
 

@@ -100,7 +100,7 @@ def nearest_edges(
     if neighbours < 1:
         raise ValueError(f"neighbours must be at least 1, got {neighbours}")
     cloud = _Cloud(points, receivers, batch, receiver_batch, period)
-    extra = 0 if loops or receivers is not None else 1
+    extra = int(not loops and cloud.receivers is points)
     senders, receivers_, box = cloud.for_tree([1.0] * cloud.dim)
     count = min(neighbours + extra, len(points))
     if not count or not len(receivers_):
