@@ -151,6 +151,26 @@ def test_radius_and_receivers():
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_frames_in_any_units(dtype):
+    def half_plane(x):
+        return torch.eye(2, dtype=x.dtype) / x[1] ** 2
+
+    for chart, x in (
+        (Chart(half_plane, (1, 1)), [[0.0, 1.0], [3.0, 2e5]]),
+        (Chart(lambda x: 1e-12 * torch.eye(2, dtype=x.dtype), (1, 1)), [[0.0, 0.0]]),
+        (schwarzschild(3), [[0.0, 3.0, 0.0], [0.0, 1e6, 1.0]]),
+    ):
+        x = torch.tensor(x, dtype=dtype)
+        frames = chart.frames(x)
+        gram = frames.mT @ chart.form(x) @ frames
+        signs = torch.diag(torch.tensor(chart.metric, dtype=dtype))
+        torch.testing.assert_close(gram, signs.expand_as(gram))
+    pole = torch.tensor([[math.pi, 0.0]], dtype=dtype)
+    with pytest.raises(ValueError, match="the form is degenerate"):
+        Chart(CLOSED["S2"][0], (1, 1)).frames(pole)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_neighbours_at_exactly_the_radius(dtype):
     plane = Chart(lambda x: 1e4 * torch.eye(2, dtype=x.dtype), (1, 1))  # metres, in centimetres
     x = 0.1 * torch.arange(8, dtype=dtype)[:, None].expand(8, 2)
