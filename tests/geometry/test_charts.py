@@ -140,6 +140,15 @@ def test_no_gradients_reach_the_points_of_a_chart():
     assert not edges.transport.requires_grad
 
 
+def test_nobody_there():
+    for chart in (torus_of_revolution(), schwarzschild(2)):
+        none = torch.zeros(0, 2, dtype=torch.float64)
+        assert len(chart.edges(none, 0.2)) == 0
+        assert chart.christoffel(none).shape == (0, 2, 2, 2)
+        far = torch.tensor([[0.0, 5.0]], dtype=torch.float64)
+        assert len(chart.edges(far, 0.2, radius=0.1, receivers=far + 1)) == 0
+
+
 def test_radius_and_receivers():
     chart = torus_of_revolution()
     torch.manual_seed(0)

@@ -84,7 +84,9 @@ class Chart:
 
     def form(self, x: Tensor) -> Tensor:
         """g_ij at points (N, d): (N, d, d)."""
-        g = vmap(self._metric)(self._check(x))
+        if not len(self._check(x)):
+            return x.new_zeros(0, self.dim, self.dim)
+        g = vmap(self._metric)(x)
         if g.shape != (len(x), self.dim, self.dim):
             raise ValueError(
                 f"the metric must return a matrix of size {self.dim}, got {tuple(g.shape[1:])}"
@@ -117,6 +119,8 @@ class Chart:
     def christoffel(self, x: Tensor) -> Tensor:
         """Γ^k_ij at points (N, d), as (N, k, i, j)."""
         count, d = self._check(x).shape
+        if not count:
+            return x.new_zeros(0, d, d, d)
         axes = torch.eye(d, dtype=x.dtype, device=x.device).repeat(count, 1)
         with forward_ad.dual_level():  # the derivatives along all axes at once
             points = forward_ad.make_dual(x.repeat_interleave(d, 0), axes)

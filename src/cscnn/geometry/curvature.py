@@ -25,6 +25,9 @@ from cscnn.geometry.frames import (
     time_index,
 )
 
+#: Half an angle whose hyperbolic functions are beyond all coordinates, also in float32.
+LONGEST = 40.0
+
 
 class ConstantCurvature:
     """The quadric <x, x> = sign · radius² in R^{a,b}.
@@ -252,9 +255,10 @@ class ConstantCurvature:
             half = radius / (2 * self.radius)
             square = 2 * self.radius**2 * t  # of the chord, which is shorter or longer than the arc
             shorter = 2 * self.radius * math.sin(min(half, math.pi / 2))
-            longer = 2 * self.radius * math.sinh(half)
             near = near & (square <= square_limit(shorter, y - x, size))
-            near = near & (-square <= square_limit(longer, y - x, size))
+            if half < LONGEST:
+                longer = 2 * self.radius * math.sinh(half)
+                near = near & (-square <= square_limit(longer, y - x, size))
         if reach is not None:
             near = near & ((y - x).square().sum(-1) <= square_limit(reach, y - x, size))
         return near
