@@ -9,7 +9,7 @@ import pytest
 import torch
 from point_builders import METRICS, bias_field, cloud, features, make, naive, relative
 
-from cscnn import CliffordAlgebra, CliffordSteerableConv
+from cscnn import CliffordAlgebra, CliffordSteerableConv, geometry
 from cscnn.conv import CliffordSteerablePointConv, points
 from cscnn.geometry import (
     Edges,
@@ -312,6 +312,24 @@ def test_compile_and_export(monkeypatch):
 
     program = torch.export.export(OnThesePoints(), (x,))
     torch.testing.assert_close(program.module()(x), conv(x, edges))
+
+
+@pytest.mark.usefixtures("fresh_compiler")
+def test_edges_of_another_dtype_are_sorted_once_and_compile(monkeypatch):
+    where = cloud((1, 1), 6)
+    weights, frames = torch.rand(6), torch.eye(2).double().expand(6, 2, 2)
+    edges = radius_edges(where, 1.0, weights=weights).change_frames(frames)
+    conv = make((1, 1), aggregation="weighted mean").float()
+    x = features(edges, conv).float()
+    y = conv(x, edges)
+    assert relative(y, conv.double()(x.double(), edges)) < 1e-5
+    conv.float()
+    with monkeypatch.context() as patch:
+        patch.setattr(Edges, "__post_init__", None)  # no more checks
+        patch.setattr(geometry.edges, "bisect_right", None)  # no more sorting
+        assert torch.equal(conv(x, edges), y)
+    compiled = torch.compile(conv, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x, edges), y)
 
 
 def test_bad_input():

@@ -141,7 +141,7 @@ class CliffordSteerablePointConv(nn.Module):
         with full_precision(x.device.type):
             if (like := next(self.kernel.parameters(), None)) is not None:
                 x = x.to(like.dtype)
-            y = self._convolve(x, edges.to(x))
+            y = self._convolve(x, edges.prepared().to(x))
             if self.bias is not None:
                 y = add_scalar_bias(y, self.bias)
         return y.to(dtype)
