@@ -9,7 +9,7 @@ import pytest
 import torch
 from point_builders import METRICS, bias_field, cloud, features, make, naive, relative
 
-from cscnn import CliffordAlgebra, CliffordSteerableConv
+from cscnn import CliffordAlgebra, CliffordSteerableConv, geometry
 from cscnn.conv import CliffordSteerablePointConv, points
 from cscnn.geometry import (
     Edges,
@@ -33,31 +33,43 @@ GRID_KERNELS = {
 }
 
 
-@pytest.mark.parametrize("mode", ["circular", "zeros"])
-@pytest.mark.parametrize(("kernel", "options"), GRID_KERNELS.values(), ids=GRID_KERNELS)
-@pytest.mark.parametrize("metric", METRICS)
-def test_on_a_full_grid_it_is_the_grid_convolution(metric, kernel, options, mode):
+def deviation_from_the_grid(metric, kernel, options, mode, unit=1.0, dtype=torch.float64):
+    """Of the convolution on the points of a full grid with distances of about a unit."""
     torch.manual_seed(0)
     algebra, d = CliffordAlgebra(metric), len(metric)
     half, size = (2, 6) if d == 2 else (1, 4)
-    spacing = (0.5, *(1.0,) * (d - 1))
+    spacing = (unit / 2, *(unit,) * (d - 1))
     grid = CliffordSteerableConv(
         algebra, 2, 3, 2 * half + 1, kernel=kernel, kernel_options=options, padding_mode=mode,
         spacing=spacing,
-    ).double()  # fmt: skip
+    ).to(dtype)  # fmt: skip
     torch.nn.init.normal_(grid.bias)
-    x = torch.randn(2, 2, *(size,) * d, algebra.n_blades, dtype=torch.float64)
-    axes = [step * torch.arange(size, dtype=torch.float64) for step in spacing]
+    x = torch.randn(2, 2, *(size,) * d, algebra.n_blades, dtype=dtype)
+    axes = [step * torch.arange(size, dtype=dtype) for step in spacing]
     edges = radius_edges(
         torch.cartesian_prod(*axes), [half * s for s in spacing], shape="box",
         period=[size * s for s in spacing] if mode == "circular" else None,
     )  # fmt: skip
-    conv = CliffordSteerablePointConv(algebra, 2, 3, half, kernel=grid.kernel).double()
+    conv = CliffordSteerablePointConv(algebra, 2, 3, half * unit, kernel=grid.kernel).to(dtype)
     conv.bias = grid.bias
     flat = x.flatten(2, -2).transpose(1, 2).flatten(0, 1)
     y = conv(flat, edges.repeat(2)).unflatten(0, (2, -1)).transpose(1, 2)
     expected = grid(x)
-    assert relative(y.reshape(expected.shape), expected) < 1e-10
+    return relative(y.reshape(expected.shape), expected)
+
+
+@pytest.mark.parametrize("mode", ["circular", "zeros"])
+@pytest.mark.parametrize(("kernel", "options"), GRID_KERNELS.values(), ids=GRID_KERNELS)
+@pytest.mark.parametrize("metric", METRICS)
+def test_on_a_full_grid_it_is_the_grid_convolution(metric, kernel, options, mode):
+    assert deviation_from_the_grid(metric, kernel, options, mode) < 1e-10
+
+
+@pytest.mark.parametrize("mode", ["circular", "zeros"])
+def test_on_a_rounded_grid_it_is_the_grid_convolution(mode):
+    """Tenths are not exact: the farthest neighbours are at the radius up to rounding."""
+    for kernel in ("implicit", "complete"):
+        assert deviation_from_the_grid((1, -1), kernel, {}, mode, 0.1, torch.float32) < 1e-5
 
 
 @pytest.mark.parametrize("options", KERNELS.values(), ids=KERNELS)
@@ -206,8 +218,15 @@ def test_nobody_near():
     assert not torch.equal(y[0], bias_field(conv))
     for aggregation in ("mean", "weighted mean"):
         some = make((1, 1), aggregation=aggregation)
-        zero = half.weighted(torch.zeros(4))
-        assert some(features(zero, some), zero).isfinite().all()
+        weights = torch.zeros(4, requires_grad=True)
+        zero = half.weighted(weights)
+        y = some(features(zero, some), zero)
+        assert torch.equal(y, bias_field(some).expand_as(y))
+        y.sum().backward()
+        assert weights.grad.isfinite().all()
+    opposite = all_pairs(far[:2]).weighted(torch.tensor([1.0, -1.0]))
+    y = some(features(opposite, some), opposite)
+    assert torch.equal(y, bias_field(some).expand_as(y)), "no mean: their sum is zero"
 
 
 def test_coincident_points_have_finite_gradients():
@@ -293,6 +312,24 @@ def test_compile_and_export(monkeypatch):
 
     program = torch.export.export(OnThesePoints(), (x,))
     torch.testing.assert_close(program.module()(x), conv(x, edges))
+
+
+@pytest.mark.usefixtures("fresh_compiler")
+def test_edges_of_another_dtype_are_sorted_once_and_compile(monkeypatch):
+    where = cloud((1, 1), 6)
+    weights, frames = torch.rand(6), torch.eye(2).double().expand(6, 2, 2)
+    edges = radius_edges(where, 1.0, weights=weights).change_frames(frames)
+    conv = make((1, 1), aggregation="weighted mean").float()
+    x = features(edges, conv).float()
+    y = conv(x, edges)
+    assert relative(y, conv.double()(x.double(), edges)) < 1e-5
+    conv.float()
+    with monkeypatch.context() as patch:
+        patch.setattr(Edges, "__post_init__", None)  # no more checks
+        patch.setattr(geometry.edges, "bisect_right", None)  # no more sorting
+        assert torch.equal(conv(x, edges), y)
+    compiled = torch.compile(conv, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x, edges), y)
 
 
 def test_bad_input():

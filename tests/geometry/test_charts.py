@@ -140,6 +140,15 @@ def test_no_gradients_reach_the_points_of_a_chart():
     assert not edges.transport.requires_grad
 
 
+def test_nobody_there():
+    for chart in (torus_of_revolution(), schwarzschild(2)):
+        none = torch.zeros(0, 2, dtype=torch.float64)
+        assert len(chart.edges(none, 0.2)) == 0
+        assert chart.christoffel(none).shape == (0, 2, 2, 2)
+        far = torch.tensor([[0.0, 5.0]], dtype=torch.float64)
+        assert len(chart.edges(far, 0.2, radius=0.1, receivers=far + 1)) == 0
+
+
 def test_radius_and_receivers():
     chart = torus_of_revolution()
     torch.manual_seed(0)
@@ -148,6 +157,34 @@ def test_radius_and_receivers():
     assert (edges.n_receivers, edges.n_senders) == (3, 10)
     assert edges.position.norm(dim=-1).max() <= 0.5
     assert torch.equal(edges.weight, chart.volume(x)[edges.sender])
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_frames_in_any_units(dtype):
+    def half_plane(x):
+        return torch.eye(2, dtype=x.dtype) / x[1] ** 2
+
+    for chart, x in (
+        (Chart(half_plane, (1, 1)), [[0.0, 1.0], [3.0, 2e5]]),
+        (Chart(lambda x: 1e-12 * torch.eye(2, dtype=x.dtype), (1, 1)), [[0.0, 0.0]]),
+        (schwarzschild(3), [[0.0, 3.0, 0.0], [0.0, 1e6, 1.0]]),
+    ):
+        x = torch.tensor(x, dtype=dtype)
+        frames = chart.frames(x)
+        gram = frames.mT @ chart.form(x) @ frames
+        signs = torch.diag(torch.tensor(chart.metric, dtype=dtype))
+        torch.testing.assert_close(gram, signs.expand_as(gram))
+    pole = torch.tensor([[math.pi, 0.0]], dtype=dtype)
+    with pytest.raises(ValueError, match="the form is degenerate"):
+        Chart(CLOSED["S2"][0], (1, 1)).frames(pole)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_neighbours_at_exactly_the_radius(dtype):
+    plane = Chart(lambda x: 1e4 * torch.eye(2, dtype=x.dtype), (1, 1))  # metres, in centimetres
+    x = 0.1 * torch.arange(8, dtype=dtype)[:, None].expand(8, 2)
+    edges = plane.edges(x, 0.2, radius=10 * 2**0.5)
+    assert edges.degree.tolist() == [2, *[3] * 6, 2]
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ def test_coincident_points_keep_their_number_of_neighbours():
     for loops in (True, False):
         edges = nearest_edges(x, 3, loops=loops)
         assert edges.degree.tolist() == [3] * 6
+        assert nearest_edges(x, 3, receivers=x, loops=loops).degree.tolist() == [3] * 6
         assert loops or not (edges.sender == edges.receiver).any()
 
 
@@ -128,6 +129,19 @@ def test_nobody_there():
     assert len(nearest_edges(torch.rand(4, 3), 2, receivers=none)) == 0
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_neighbours_at_exactly_the_radius(dtype):
+    line = torch.linspace(0, 1, 11, dtype=dtype)[:, None]
+    expected = [4, 5, 6, 7, 7, 7, 7, 7, 6, 5, 4]
+    for edges in (radius_edges(line, 0.3), interval_edges(line, (-1,), 0.3)):
+        assert edges.degree.tolist() == expected
+    assert radius_edges(line, 0.2, period=(1.1,)).degree.tolist() == [5] * 11
+    assert radius_edges(line, 0.3 - 1e-4).degree.tolist() == [3, 4, *[5] * 7, 4, 3]
+    # Rounding far from the origin does not let others in.
+    far = torch.tensor([[4e6], [4e6 + 1], [4e6 + 2]], dtype=dtype)
+    assert radius_edges(far, 1.9).degree.tolist() == [2, 3, 2]
+
+
 def test_gradients_reach_the_points():
     x = torch.rand(9, 2, dtype=torch.float64, requires_grad=True)
     edges = radius_edges(x, 0.8)
@@ -142,6 +156,7 @@ def test_gradients_reach_the_points():
         (lambda x: radius_edges(x, (1.0, 2.0)), "with shape='box'"),
         (lambda x: radius_edges(x, 1.0, shape="cube"), "'ball' or 'box', got 'cube'"),
         (lambda x: radius_edges(x, 1.0, period=(1.5, None)), "around an axis of period 1.5"),
+        (lambda x: radius_edges(x, 0.75, period=(1.5, None)), "around an axis of period 1.5"),
         (lambda x: radius_edges(x, 1.0, period=(1.0,)), "each of 2 axes"),
         (lambda x: radius_edges(x[0], 1.0), r"got torch.float32 of shape \(2,\)"),
         (lambda x: radius_edges(x / 0, 1.0), "number 0 is"),

@@ -238,6 +238,27 @@ def test_neighbours_within_a_radius():
         assert len(ended) < len(near)
 
 
+def test_a_radius_without_end_is_none(space):
+    x = sample(space, 12)
+    every = space.edges(x)
+    for radius in (1e3, 1e6, math.inf):
+        for points in (x, x.float()):
+            assert len(space.edges(points, radius * space.radius)) == len(every)
+    assert len(space.edges(x[:0], 1.0)) == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_neighbours_at_exactly_the_radius(dtype):
+    angle = 0.1 * torch.arange(20, dtype=dtype)
+    zero = torch.zeros_like(angle)
+    for space, x in (
+        (sphere(2), [angle.cos(), angle.sin(), zero]),
+        (hyperbolic(2), [angle.cosh(), angle.sinh(), zero]),
+    ):
+        degree = space.edges(torch.stack(x, -1), radius=0.3).degree.tolist()
+        assert degree == [4, 5, 6, *[7] * 14, 6, 5, 4]
+
+
 def test_other_receivers():
     space = sphere(2)
     x, y = sample(space, 20), sample(space, 6, seed=5)

@@ -28,8 +28,12 @@ def test_groups_hold_every_edge_once_with_receivers_of_similar_degree():
 def test_what_is_sorted_once_stays_sorted():
     edges = some_edges().prepared()
     turned = edges.change_frames(torch.eye(2).double().expand(40, 2, 2))
-    for other in (edges.weighted(torch.ones(40)), turned, edges.to(torch.float32)):
+    for other in (edges.weighted(torch.ones(40)), turned):
         assert other._similar is edges._similar
+    for other in (edges.to(torch.float32), edges.to("meta")):
+        assert "_similar" in other.__dict__
+        assert other._similar[0].edges.device == other.position.device == other.sender.device
+    assert edges.to(torch.float32)._similar[0].edges is edges._similar[0].edges
     half = edges.select(torch.arange(len(edges)) % 2 == 0)
     assert int(half.degree.sum()) == len(half) < len(edges)
 

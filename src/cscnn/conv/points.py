@@ -141,7 +141,7 @@ class CliffordSteerablePointConv(nn.Module):
         with full_precision(x.device.type):
             if (like := next(self.kernel.parameters(), None)) is not None:
                 x = x.to(like.dtype)
-            y = self._convolve(x, edges.to(x))
+            y = self._convolve(x, edges.prepared().to(x))
             if self.bias is not None:
                 y = add_scalar_bias(y, self.bias)
         return y.to(dtype)
@@ -186,7 +186,9 @@ class CliffordSteerablePointConv(nn.Module):
         if self.aggregation == "weighted mean":
             total = weight.new_zeros(edges.n_receivers).index_add(0, edges.receiver, weight)
             there = total[edges.receiver]
-            return torch.where(there == 0, torch.zeros_like(weight), weight / there)
+            nothing = there == 0  # gradients must not see a division by it
+            mean = weight / torch.where(nothing, torch.ones_like(there), there)
+            return torch.where(nothing, torch.zeros_like(mean), mean)
         if self.aggregation == "integral":
             return weight / self.radius**self.algebra.dim
         return weight

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.func import vmap
 
-from cscnn.geometry.clouds import radius_edges
+from cscnn.geometry.clouds import radius_edges, square_limit
 from cscnn.geometry.edges import Edges
 from cscnn.geometry.frames import (
     check_frames,
@@ -84,7 +84,9 @@ class Chart:
 
     def form(self, x: Tensor) -> Tensor:
         """g_ij at points (N, d): (N, d, d)."""
-        g = vmap(self._metric)(self._check(x))
+        if not len(self._check(x)):
+            return x.new_zeros(0, self.dim, self.dim)
+        g = vmap(self._metric)(x)
         if g.shape != (len(x), self.dim, self.dim):
             raise ValueError(
                 f"the metric must return a matrix of size {self.dim}, got {tuple(g.shape[1:])}"
@@ -117,6 +119,8 @@ class Chart:
     def christoffel(self, x: Tensor) -> Tensor:
         """Γ^k_ij at points (N, d), as (N, k, i, j)."""
         count, d = self._check(x).shape
+        if not count:
+            return x.new_zeros(0, d, d, d)
         axes = torch.eye(d, dtype=x.dtype, device=x.device).repeat(count, 1)
         with forward_ad.dual_level():  # the derivatives along all axes at once
             points = forward_ad.make_dual(x.repeat_interleave(d, 0), axes)
@@ -282,7 +286,9 @@ class Chart:
         position = components(here, u, self.form(receivers[n]), self.metric)
         if radius is not None:
             signs = torch.tensor(self.metric, dtype=u.dtype, device=u.device)
-            near_ = (position.square() @ signs).abs() <= radius**2 * (1 + 1e-9)
+            sizes = torch.maximum(receivers[n].abs(), points[m].abs())  # as vectors in the frames
+            sizes = components(here, sizes, self.form(receivers[n]), self.metric).abs().amax(-1)
+            near_ = (position.square() @ signs).abs() <= square_limit(radius, position, sizes)
             n, m, u, position = n[near_], m[near_], u[near_], position[near_]
             here, there = here[near_], there[near_]
         moved = self.transport(receivers[n], u, here.mT)

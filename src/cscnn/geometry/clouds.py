@@ -17,8 +17,8 @@ from torch import Tensor
 
 from cscnn.geometry.edges import Edges
 
-#: Neighbours at exactly the radius belong to it, up to this relative rounding.
-SLACK = 1e-9
+#: Neighbours at exactly the radius belong to it, up to rounding: relative bounds on what that adds.
+SLACK = (1e-9, 1e-2)
 #: Pairs of points that are looked at together where no tree can find neighbours.
 BLOCK = 1 << 20
 
@@ -65,8 +65,9 @@ def radius_edges(
     if not all(0 < r < math.inf for r in each):
         raise ValueError(f"radius must be positive, got {radius}")
     each *= cloud.dim // len(each)
+    slack = cloud.slack(each)
     for length, reach in zip(cloud.period, each, strict=True):
-        if length is not None and 2 * reach >= length * (1 + SLACK):
+        if length is not None and 2 * reach >= length * (1 - slack):
             raise ValueError(
                 f"radius {reach:g} reaches around an axis of period {length:g}: it must be less "
                 "than half of it, so that a point is seen once"
@@ -74,7 +75,7 @@ def radius_edges(
     senders, receivers_, box = cloud.for_tree(each)
     tree, other = cloud.tree(senders, box), cloud.tree(receivers_, box)
     found = other.sparse_distance_matrix(
-        tree, 1 + SLACK, p=np.inf if shape == "box" else 2.0, output_type="ndarray"
+        tree, 1 + slack, p=np.inf if shape == "box" else 2.0, output_type="ndarray"
     )
     return cloud.edges(found["i"], found["j"], weights, loops)
 
@@ -99,7 +100,7 @@ def nearest_edges(
     if neighbours < 1:
         raise ValueError(f"neighbours must be at least 1, got {neighbours}")
     cloud = _Cloud(points, receivers, batch, receiver_batch, period)
-    extra = 0 if loops or receivers is not None else 1
+    extra = int(not loops and cloud.receivers is points)
     senders, receivers_, box = cloud.for_tree([1.0] * cloud.dim)
     count = min(neighbours + extra, len(points))
     if not count or not len(receivers_):
@@ -167,18 +168,41 @@ def interval_edges(
         raise ValueError(
             f"metric must have a sign for each of {points.shape[-1]} axes, got {tuple(metric)}"
         )
-    limit = interval**2 * (1 + SLACK)
+    size = largest(points, points if receivers is None else receivers)
+
+    def near(v: Tensor) -> Tensor:
+        return (v.square() @ signs).abs() <= square_limit(interval, v, size)
+
     if reach is not None:
         edges = radius_edges(
             points, reach, receivers=receivers, batch=batch, receiver_batch=receiver_batch,
             weights=weights, period=period, loops=loops,
         )  # fmt: skip
-        return edges.select((edges.position.detach().square() @ signs).abs() <= limit)
+        return edges.select(near(edges.position.detach()))
     if period is not None:
         raise ValueError(f"period {tuple(period)} needs a reach, so that a point is seen once")
     cloud = _Cloud(points, receivers, batch, receiver_batch, None)
-    i, j = cloud.blocks(lambda v: (v.square() @ signs).abs() <= limit)
+    i, j = cloud.blocks(near)
     return cloud.edges(i, j, weights, loops)
+
+
+def largest(*points: Tensor) -> float:
+    """The largest coordinate, in absolute value."""
+    return max((float(x.detach().abs().max()) for x in points if x.numel()), default=0.0)
+
+
+def square_limit(length: float, v: Tensor, size: float | Tensor) -> Tensor:
+    """What |η(v, v)| may be if v, a difference of points, is at most of a length.
+
+    Coordinates of some size are rounded, and so is v, by up to about 2 eps size.
+
+    Args:
+        length: the length.
+        v: (..., d)
+        size: of the coordinates that v is the difference of; a number or (...).
+    """
+    rounding = 8 * torch.finfo(v.dtype).eps * size * v.norm(dim=-1)
+    return length**2 * (1 + (rounding / length**2).clamp(*SLACK))
 
 
 class _Cloud:
@@ -241,6 +265,14 @@ class _Cloud:
             )
             box = np.r_[box, 0.0]
         return senders, receivers, box
+
+    def slack(self, unit: list[float]) -> float:
+        """How far beyond a length per axis rounding may carry a neighbour, relative to it."""
+        rounding = [
+            4 * torch.finfo(x.dtype).eps * largest(x / x.new_tensor(unit))
+            for x in (self.points, self.receivers)
+        ]
+        return min(max(*rounding, SLACK[0]), SLACK[1])
 
     @staticmethod
     def tree(x: Any, box: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cscnn.geometry.clouds import BLOCK, radius_edges
+from cscnn.geometry.clouds import BLOCK, largest, radius_edges, square_limit
 from cscnn.geometry.edges import Edges
 from cscnn.geometry.frames import (
     check_frames,
@@ -24,6 +24,9 @@ from cscnn.geometry.frames import (
     orthonormal_frames,
     time_index,
 )
+
+#: Half an angle whose hyperbolic functions are beyond all coordinates, also in float32.
+LONGEST = 40.0
 
 
 class ConstantCurvature:
@@ -246,14 +249,18 @@ class ConstantCurvature:
 
     def _near(self, x: Tensor, y: Tensor, radius: float | None, reach: float | None) -> Tensor:
         """Which of the pairs an edge may join."""
-        t = self._t(x, y)
+        t, size = self._t(x, y), largest(x, y)
         near = self._joined(t)
         if radius is not None:
-            angle = radius / self.radius
-            above = 1 - math.cos(min(angle, math.pi))
-            near = near & (t <= above * (1 + 1e-9)) & (t >= (1 - math.cosh(angle)) * (1 + 1e-9))
+            half = radius / (2 * self.radius)
+            square = 2 * self.radius**2 * t  # of the chord, which is shorter or longer than the arc
+            shorter = 2 * self.radius * math.sin(min(half, math.pi / 2))
+            near = near & (square <= square_limit(shorter, y - x, size))
+            if half < LONGEST:
+                longer = 2 * self.radius * math.sinh(half)
+                near = near & (-square <= square_limit(longer, y - x, size))
         if reach is not None:
-            near = near & ((x - y).square().sum(-1) <= reach**2 * (1 + 1e-9))
+            near = near & ((y - x).square().sum(-1) <= square_limit(reach, y - x, size))
         return near
 
     def _pairs(

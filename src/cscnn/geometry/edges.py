@@ -109,12 +109,10 @@ class Edges:
             like = self.position[:0].to(like)
         if (like.device, like.dtype) == (self.position.device, self.position.dtype):
             return self
-        values = {name: getattr(self, name) for name in ("position", "transport", "weight")}
-        values = {name: None if x is None else x.to(like) for name, x in values.items()}
-        if like.device == self.position.device:
-            return self._changed(**values)
-        receiver, sender = (x.to(like.device) for x in (self.receiver, self.sender))
-        return replace(self, receiver=receiver, sender=sender, **values)
+        other = object.__new__(Edges)  # nothing is checked again, nothing sorted again
+        for name in self.__dict__:
+            object.__setattr__(other, name, _like(getattr(self, name), like))
+        return other
 
     def _changed(self, **changes: Any) -> Edges:
         """The same pairs with other values; what was computed from the pairs is kept."""
@@ -245,6 +243,17 @@ class Edges:
                 yield Group(
                     receivers[some], edges[some], None if present is None else present[some]
                 )
+
+
+def _like(value: Any, like: Tensor) -> Any:
+    """On the device of a tensor, and in its dtype if it is floating; tuples entry by entry."""
+    if isinstance(value, Group):
+        return Group(*(_like(x, like) for x in value))
+    if isinstance(value, tuple):
+        return tuple(_like(x, like) for x in value)
+    if isinstance(value, Tensor):
+        return value.to(like) if value.is_floating_point() else value.to(like.device)
+    return value
 
 
 def _some(value: Tensor | None) -> Tensor:

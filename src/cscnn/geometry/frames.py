@@ -8,8 +8,10 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-#: A direction counts as null if its square is this part of its Euclidean size squared.
+#: A direction counts as null if the terms of its square cancel down to this part.
 NULL = 1e-10
+#: Vectors whose squared length falls below this part in Gram-Schmidt were dependent.
+SMALL = 1e-8
 
 
 def orthonormal_frames(span: Tensor, form: Tensor, metric: Sequence[int]) -> Tensor:
@@ -42,11 +44,11 @@ def orthonormal_frames(span: Tensor, form: Tensor, metric: Sequence[int]) -> Ten
         choices = torch.cat([left, a + b, a - b], 1)
         squares = torch.einsum("nid,nde,nie->ni", choices, form, choices)
         sizes = choices.square().sum(-1)
-        quality = squares.abs() / torch.maximum(sizes, 1e-8 * scale[:, None])
+        quality = squares.abs() / torch.maximum(sizes, SMALL * scale[:, None])
         best = quality.argmax(-1)
         rows = torch.arange(len(span), device=span.device)
-        _raise_if_degenerate(quality[rows, best], found, form)
         square, chosen = squares[rows, best], choices[rows, best]
+        _raise_if_degenerate(square, chosen, scale, form, len(found))
         unit = chosen / square.abs().sqrt()[:, None]
         for old, sign in zip(found, signs, strict=True):  # once more, against rounding
             unit = unit - _along(unit, old, sign, form)
@@ -63,12 +65,23 @@ def _along(x: Tensor, unit: Tensor, sign: Tensor, form: Tensor) -> Tensor:
     return (sign * inner).unsqueeze(-1) * unit
 
 
-def _raise_if_degenerate(quality: Tensor, found: list[Tensor], form: Tensor) -> None:
-    bad = ~(quality > NULL)
+def _raise_if_degenerate(
+    square: Tensor, chosen: Tensor, scale: Tensor, form: Tensor, found: int
+) -> None:
+    """Raise if squares are rounding errors: of their own terms, or beside the rest of the form.
+
+    Units of the coordinates do not matter, nor does the size of the form.
+    """
+    square, lengths, most = square.abs(), chosen.abs(), form.abs().amax((-2, -1))
+    terms = torch.einsum("nd,nde,ne->n", lengths, form.abs(), lengths)
+    size = lengths.square().sum(-1)
+    independent = (size / (SMALL * scale)).clamp(max=1.0)
+    rounding = torch.finfo(form.dtype).eps ** 2 * size * most
+    bad = ~((square * independent > NULL * terms) & (square > rounding))
     if bad.any():
         where = int(bad.nonzero()[0, 0])
         raise ValueError(
-            f"there is no orthonormal frame at point {where}: after {len(found)} directions only "
+            f"there is no orthonormal frame at point {where}: after {found} directions only "
             f"null ones are left, the form is degenerate there: {form[where].tolist()}"
         )
 
