@@ -18,7 +18,8 @@ def strategy(name: str, world: int) -> Any:
     """What Lightning's trainer shall do with several devices.
 
     Args:
-        name: ``"ddp"``, ``"fsdp"``, or another that Lightning knows.
+        name: ``"ddp"``, ``"fsdp"``, or a variant of ddp that Lightning knows. Others that split
+            parameters are left out: `whole` gathers what ``fully_shard`` has split only.
         world: number of devices.
     """
     if name == "ddp":  # the buffers of our models are constants
