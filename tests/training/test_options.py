@@ -70,6 +70,12 @@ def test_bad_commands(
     assert len(error.splitlines()) == 1
 
 
+def test_short_names_are_not_looked_for_in_values() -> None:
+    options, _ = parse(["--out", "runs/eight--devices", "--devices", "8", "--strategy=ddp"])
+    assert (options.out, options.trainer.devices) == ("runs/eight--devices", 8)
+    assert options.trainer.strategy == "ddp"
+
+
 def test_unknown_keys_in_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("data: {trian: x}\n")
