@@ -17,7 +17,7 @@ from cscnn.cli import main
 from cscnn.training import Run
 from cscnn.training.datamodule import GlobalBatches, WindowData
 from cscnn.training.module import Forecast
-from cscnn.training.sharding import shard_
+from cscnn.training.sharding import Replicated, shard_, strategy
 from cscnn.training.train import train
 
 pytestmark = QUIET
@@ -97,6 +97,13 @@ def test_types_that_cannot_be_split() -> None:
     model = models.build("fno", "navier_stokes", width=2, modes=3, layers=1)
     with pytest.raises(ValueError, match=r"FNO has torch\.complex64, torch\.float32: use ddp"):
         shard_(model, None)
+
+
+def test_several_devices_without_a_strategy() -> None:
+    several = strategy("auto", 2)
+    assert isinstance(several, Replicated)
+    assert several._ddp_kwargs["broadcast_buffers"] is False
+    assert strategy("auto", 1) == "auto"
 
 
 @needs_fork

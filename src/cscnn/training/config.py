@@ -101,7 +101,7 @@ class TrainerConfig:
         accelerator: cpu, gpu, mps or auto.
         devices: per node.
         nodes: machines.
-        strategy: auto, ddp, or fsdp, which splits the parameters over the devices.
+        strategy: ddp, fsdp, which splits the parameters over the devices, or auto: ddp if several.
         tensorboard: write event files for TensorBoard as well.
         progress: show a progress bar.
     """

@@ -18,11 +18,11 @@ def strategy(name: str, world: int) -> Any:
     """What Lightning's trainer shall do with several devices.
 
     Args:
-        name: ``"ddp"``, ``"fsdp"``, or a variant of ddp that Lightning knows. Others that split
+        name: ``"auto"``, ``"ddp"``, ``"fsdp"``, or a variant of ddp that Lightning knows. Others that split
             parameters are left out: `whole` gathers what ``fully_shard`` has split only.
         world: number of devices.
     """
-    if name == "ddp":  # the buffers of our models are constants
+    if name == "ddp" or (name == "auto" and world > 1):  # the buffers of our models are constants
         return Replicated(broadcast_buffers=False)
     return Sharded(world) if name == "fsdp" else name
 
