@@ -6,6 +6,7 @@ import atexit
 import os
 from typing import Any
 
+import torch
 from lightning.pytorch.strategies import DDPStrategy, ModelParallelStrategy
 from torch import Tensor, distributed, nn
 from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
@@ -28,10 +29,16 @@ def strategy(name: str, world: int) -> Any:
 
 
 def connection_lost(error: BaseException) -> bool:
-    """Whether an error says that another process of a run is gone."""
-    return isinstance(error, distributed.DistError) or (
-        isinstance(error, RuntimeError) and any(w in str(error).lower() for w in ("gloo", "nccl"))
-    )
+    """Whether an error says that another process of a run is gone.
+
+    Before the processes are connected, gloo and NCCL complain about other things.
+    """
+    if isinstance(error, distributed.DistError):
+        return True
+    if not isinstance(error, RuntimeError) or isinstance(error, torch.OutOfMemoryError):
+        return False
+    named = any(word in str(error).lower() for word in ("gloo", "nccl"))
+    return named and distributed.is_initialized()
 
 
 def join_again(strategy: Any) -> None:

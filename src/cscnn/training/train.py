@@ -85,18 +85,22 @@ def _train(config: TrainConfig) -> Run:
     except Exception as error:
         if trainer.world_size == 1 or not connection_lost(error):
             raise
-        raise ConnectionError(_lost(config, trainer)) from error
+        raise ConnectionError(_lost(config, trainer, error)) from error
     return Run(config.folder)
 
 
-def _lost(config: TrainConfig, trainer: lightning.Trainer) -> str:
+def _lost(config: TrainConfig, trainer: lightning.Trainer, error: Exception) -> str:
     """What to say if one of several processes died."""
     state = config.folder / "state.ckpt"
-    epochs = _epochs_done(state) if state.exists() else 0
+    try:
+        epochs = _epochs_done(state) if state.exists() else 0
+        rest = f"{config.folder} has the state after {epochs} epochs; the same command goes on"
+    except (ValueError, OSError) as damage:
+        rest = str(damage)
+    reason = next(iter(str(error).splitlines()), "")
     return (
         f"process {trainer.global_rank} of {trainer.world_size} lost the others: one of them died, "
-        f"or the network failed. {config.folder} has the state after {epochs} epochs; the same "
-        "command goes on from there"
+        f"or the network failed. {rest} ({type(error).__name__}: {reason})"
     )
 
 
