@@ -19,8 +19,8 @@ def strategy(name: str, world: int) -> Any:
     """What Lightning's trainer shall do with several devices.
 
     Args:
-        name: ``"auto"``, ``"ddp"``, ``"fsdp"``, or a variant of ddp that Lightning knows. Others that split
-            parameters are left out: `whole` gathers what ``fully_shard`` has split only.
+        name: ``"auto"``, ``"ddp"``, ``"fsdp"``, or a variant of ddp that Lightning knows.
+            Others that split parameters are left out: `whole` gathers what ``fully_shard`` splits.
         world: number of devices.
     """
     if name == "ddp" or (name == "auto" and world > 1):  # the buffers of our models are constants
