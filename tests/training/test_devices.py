@@ -17,8 +17,8 @@ from cscnn.cli import main
 from cscnn.training import Run
 from cscnn.training.datamodule import GlobalBatches, WindowData
 from cscnn.training.module import Forecast
-from cscnn.training.sharding import shard_
-from cscnn.training.train import train
+from cscnn.training.sharding import Replicated, connection_lost, shard_, strategy
+from cscnn.training.train import _lost, train
 
 pytestmark = QUIET
 
@@ -56,7 +56,7 @@ def test_too_few_windows_for_the_devices(data: Path, tmp_path: Path) -> None:
 
 
 def test_two_processes_train_like_one(undisturbed: Run, data: Path, tmp_path: Path) -> None:
-    options = config(data, tmp_path / "two", trainer__devices=2, trainer__strategy="ddp")
+    options = config(data, tmp_path / "two", trainer__devices=2)  # and no strategy
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "cscnn.cli", *command(options, tmp_path)],
         capture_output=True,
@@ -97,6 +97,47 @@ def test_types_that_cannot_be_split() -> None:
     model = models.build("fno", "navier_stokes", width=2, modes=3, layers=1)
     with pytest.raises(ValueError, match=r"FNO has torch\.complex64, torch\.float32: use ddp"):
         shard_(model, None)
+
+
+def test_several_devices_without_a_strategy() -> None:
+    several = strategy("auto", 2)
+    assert isinstance(several, Replicated)
+    assert several._ddp_kwargs["broadcast_buffers"] is False
+    assert strategy("auto", 1) == "auto"
+
+
+@pytest.mark.parametrize(
+    ("error", "connected", "lost"),
+    [
+        (RuntimeError("[gloo/pair.cc:561] Connection closed by peer"), True, True),
+        (torch.distributed.DistNetworkError("failed to connect"), False, True),
+        (RuntimeError("Distributed package doesn't have NCCL built in"), False, False),
+        (torch.OutOfMemoryError("out of memory. NCCL holds 2 GB"), True, False),
+        (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), True, False),
+        (ValueError("gloo"), True, False),
+    ],
+)
+def test_which_errors_are_lost_connections(
+    error: Exception, connected: bool, lost: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.distributed.is_initialized", lambda: connected)
+    assert connection_lost(error) is lost
+
+
+def test_lost_connections_tell_their_cause(data: Path, tmp_path: Path) -> None:
+    run = config(data, tmp_path, **TWO)
+
+    class Trainer:
+        global_rank, world_size = 0, 2
+
+    error = RuntimeError("[gloo] closed by peer\nframe #0: ...")
+    message = _lost(run, Trainer(), error)
+    assert "the state after 0 epochs; the same command goes on" in message
+    assert message.endswith("(RuntimeError: [gloo] closed by peer)")
+    (run.folder / "state.ckpt").write_bytes(b"half of a state")
+    message = _lost(run, Trainer(), error)
+    assert "lost the others" in message
+    assert "state.ckpt is damaged" in message
 
 
 @needs_fork

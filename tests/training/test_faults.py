@@ -54,6 +54,18 @@ def test_strangers_checkpoints_are_not_executed(data: Path, tmp_path: Path) -> N
     assert not (tmp_path / "executed").exists()
 
 
+def test_leftovers_of_a_kill_are_removed(undisturbed: Run, data: Path) -> None:
+    left = [undisturbed.path / name for name in (".state.123.tmp.ckpt", ".model.4.tmp.safetensors")]
+    for path in left:
+        path.write_bytes(b"half of a file")
+    others = undisturbed.path / ".evaluation.123.tmp.json"
+    others.write_text("{")
+    train(config(data, undisturbed.path))
+    assert not any(path.exists() for path in left)
+    assert others.exists()  # of a process that may be alive
+    others.unlink()
+
+
 def test_unwritable_folder(data: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):

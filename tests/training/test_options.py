@@ -46,6 +46,10 @@ def test_presets_are_valid(name: str, tmp_path: Path) -> None:
          "fsdp needs several devices"),
         (["--out", "X", "--data.train", "D", "--model.width", "2", "--strategy=fsdp",
           "--devices=2", "--trainer.precision", "64"], "with trainer.precision 32 or bf16-mixed"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2", "--strategy=fsdp_cpu_offload",
+          "--devices=2"], "strategy must be auto, ddp, one of Lightning's variants"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2",
+          "--strategy=deepspeed_stage_3"], "got 'deepspeed_stage_3'"),
         (["--out", "X", "--data.train", "D", "--model.width", "2",
           "--trainer.accelerator", "abacus"],
          "abacus"),
@@ -64,6 +68,12 @@ def test_bad_commands(
     error = capsys.readouterr().err
     assert message in error
     assert len(error.splitlines()) == 1
+
+
+def test_short_names_are_not_looked_for_in_values() -> None:
+    options, _ = parse(["--out", "runs/eight--devices", "--devices", "8", "--strategy=ddp"])
+    assert (options.out, options.trainer.devices) == ("runs/eight--devices", 8)
+    assert options.trainer.strategy == "ddp"
 
 
 def test_unknown_keys_in_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """The protocol of training, and what is in the folder of a run."""
 
+import functools
 import importlib.util
 import math
 from pathlib import Path
@@ -18,6 +19,26 @@ from cscnn.training.module import Forecast
 from cscnn.training.train import build_model, make_trainer, train
 
 pytestmark = QUIET
+
+
+def test_compiled_models_train_the_same(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a backend that compiles nothing: to run a compiler takes a minute."""
+    graphs = []
+
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend=backend))
+    short = {"trainer__epochs": 1, "trainer__steps": 2, "data__valid": "", "model__name": "resnet"}
+    plain = train(config(data, tmp_path / "plain", **short))
+    assert not graphs
+    compiled = train(config(data, tmp_path / "compiled", **short, trainer__compile=True))
+    assert graphs
+    assert same(plain, compiled)
+    assert compiled.model().n_parameters() == plain.model().n_parameters()
 
 
 def test_a_run_folder_is_complete(undisturbed: Run, data: Path) -> None:

@@ -26,7 +26,7 @@ examples:
 --devices, --nodes and --strategy are short for --trainer.devices and so on."""
 
 #: Options that may be given without their group.
-SHORT = re.compile(r"--(devices|nodes|strategy)(?==|$)")
+SHORT = re.compile(r"^--(devices|nodes|strategy)(?==|$)")
 
 
 def presets() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -100,7 +101,7 @@ class TrainerConfig:
         accelerator: cpu, gpu, mps or auto.
         devices: per node.
         nodes: machines.
-        strategy: auto, ddp, or fsdp, which splits the parameters over the devices.
+        strategy: ddp, fsdp, which splits the parameters over the devices, or auto: ddp if several.
         tensorboard: write event files for TensorBoard as well.
         progress: show a progress bar.
     """
@@ -167,6 +168,11 @@ class TrainConfig:
             raise ValueError(
                 f"data.batch={self.data.batch} is not divisible by {world} devices "
                 f"({self.trainer.nodes} nodes of {self.trainer.devices})"
+            )
+        if not re.fullmatch("auto|ddp(_.*)?|fsdp", self.trainer.strategy):
+            raise ValueError(
+                "trainer.strategy must be auto, ddp, one of Lightning's variants of ddp, or fsdp, "
+                f"got {self.trainer.strategy!r}"
             )
         if self.trainer.strategy == "fsdp" and self.trainer.precision not in ("32", "bf16-mixed"):
             raise ValueError(

@@ -6,6 +6,7 @@ import atexit
 import os
 from typing import Any
 
+import torch
 from lightning.pytorch.strategies import DDPStrategy, ModelParallelStrategy
 from torch import Tensor, distributed, nn
 from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
@@ -18,19 +19,26 @@ def strategy(name: str, world: int) -> Any:
     """What Lightning's trainer shall do with several devices.
 
     Args:
-        name: ``"ddp"``, ``"fsdp"``, or another that Lightning knows.
+        name: ``"auto"``, ``"ddp"``, ``"fsdp"``, or a variant of ddp that Lightning knows.
+            Others that split parameters are left out: `whole` gathers what ``fully_shard`` splits.
         world: number of devices.
     """
-    if name == "ddp":  # the buffers of our models are constants
+    if name == "ddp" or (name == "auto" and world > 1):  # the buffers of our models are constants
         return Replicated(broadcast_buffers=False)
     return Sharded(world) if name == "fsdp" else name
 
 
 def connection_lost(error: BaseException) -> bool:
-    """Whether an error says that another process of a run is gone."""
-    return isinstance(error, distributed.DistError) or (
-        isinstance(error, RuntimeError) and any(w in str(error).lower() for w in ("gloo", "nccl"))
-    )
+    """Whether an error says that another process of a run is gone.
+
+    Before the processes are connected, gloo and NCCL complain about other things.
+    """
+    if isinstance(error, distributed.DistError):
+        return True
+    if not isinstance(error, RuntimeError) or isinstance(error, torch.OutOfMemoryError):
+        return False
+    named = any(word in str(error).lower() for word in ("gloo", "nccl"))
+    return named and distributed.is_initialized()
 
 
 def join_again(strategy: Any) -> None:

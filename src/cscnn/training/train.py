@@ -17,7 +17,7 @@ from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.utilities import rank_zero_only
 
 from cscnn import models
-from cscnn.atomic import write_text
+from cscnn.atomic import remove_leftovers, write_text
 from cscnn.data import Scaling
 from cscnn.models import FieldModel, Task
 from cscnn.training.callbacks import RunFolder, TrainingBar, WeightAverage, WholeFile
@@ -29,6 +29,16 @@ from cscnn.training.sharding import connection_lost, strategy
 
 #: What may change between a run and its continuation.
 FREE = ("accelerator", "devices", "nodes", "strategy", "epochs", "progress", "tensorboard")
+
+#: Files of a run's folder that training writes.
+WRITTEN = (
+    "config.json",
+    "scaling.json",
+    "metrics.csv",
+    "model.safetensors",
+    "diagnosis.safetensors",
+    "state.ckpt",
+)
 
 #: Remarks of Lightning and torch that are of no use to people who train.
 NOISE = (
@@ -85,18 +95,22 @@ def _train(config: TrainConfig) -> Run:
     except Exception as error:
         if trainer.world_size == 1 or not connection_lost(error):
             raise
-        raise ConnectionError(_lost(config, trainer)) from error
+        raise ConnectionError(_lost(config, trainer, error)) from error
     return Run(config.folder)
 
 
-def _lost(config: TrainConfig, trainer: lightning.Trainer) -> str:
+def _lost(config: TrainConfig, trainer: lightning.Trainer, error: Exception) -> str:
     """What to say if one of several processes died."""
     state = config.folder / "state.ckpt"
-    epochs = _epochs_done(state) if state.exists() else 0
+    try:
+        epochs = _epochs_done(state) if state.exists() else 0
+        rest = f"{config.folder} has the state after {epochs} epochs; the same command goes on"
+    except (ValueError, OSError) as damage:
+        rest = str(damage)
+    reason = next(iter(str(error).splitlines()), "")
     return (
         f"process {trainer.global_rank} of {trainer.world_size} lost the others: one of them died, "
-        f"or the network failed. {config.folder} has the state after {epochs} epochs; the same "
-        "command goes on from there"
+        f"or the network failed. {rest} ({type(error).__name__}: {reason})"
     )
 
 
@@ -126,7 +140,8 @@ def prepare(config: TrainConfig) -> Path | None:
                 f"{folder} has trained for {done} epochs already, got trainer.epochs="
                 f"{config.trainer.epochs}"
             )
-    if getattr(rank_zero_only, "rank", 0) == 0:
+    if getattr(rank_zero_only, "rank", 0) == 0:  # which alone writes
+        remove_leftovers(*(folder / name for name in WRITTEN))
         write_text(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
     return state if state.exists() else None
 
