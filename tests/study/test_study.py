@@ -3,7 +3,12 @@
 import json
 import math
 import multiprocessing
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -100,6 +105,42 @@ def test_a_broken_trial_ends_the_others(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="unknown model 'nobody'"):
         Runner(TINY, tmp_path, workers=2, quiet=True).run_trials("two", trials)
     assert not multiprocessing.active_children()
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at processes through /proc")
+def test_workers_end_with_their_parent() -> None:
+    """Also if it is killed and cannot tell them."""
+    command = [sys.executable, "-c", PARENT]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        worker = int(parent.stdout.readline())
+        parent.kill()
+    for _ in range(100):
+        if not alive(worker):
+            return
+        time.sleep(0.1)
+    os.kill(worker, signal.SIGTERM)
+    raise AssertionError("the worker goes on")
+
+
+PARENT = """
+import multiprocessing, os, time
+from concurrent.futures import ProcessPoolExecutor
+from cscnn.study.measure import start_worker
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(1, mp_context=context, initializer=start_worker, initargs=(1,))
+    print(pool.submit(os.getpid).result(), flush=True)
+    pool.submit(time.sleep, 60)
+    time.sleep(60)
+"""
+
+
+def alive(process: int) -> bool:
+    """Whether a process is there and no zombie."""
+    status = Path(f"/proc/{process}/stat")
+    return status.exists() and status.read_text().rsplit(")", 1)[1].split()[0] != "Z"
 
 
 def test_the_rate_is_that_of_the_least_validation_error(finished: Runner) -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import multiprocessing
+import multiprocessing.connection
+import os
 import shutil
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -157,8 +161,16 @@ def prepare_data(trials: list[Trial], out: Path, workers: int, bar: Bar) -> None
 
 
 def start_worker(threads: int) -> None:
-    """Settings of a process that runs trials."""
+    """Settings of a process that runs trials. It ends with the one that started it."""
     torch.set_num_threads(threads)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def follow() -> None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)  # what has been trained is kept; nobody waits for more
+
+    threading.Thread(target=follow, daemon=True).start()
 
 
 def timed(trial: Trial, out: Path) -> tuple[Trial, dict[str, Any], float]:
