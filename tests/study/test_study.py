@@ -64,8 +64,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Runner:
 
 @pytest.fixture
 def no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages without pictures of kernels, which do not depend on records and take a while."""
-    monkeypatch.setattr("cscnn.study.page.draw_kernel_story", lambda folder: [])
+    """Pages without real pictures of kernels: they take a while, and have tests of their own."""
+    story = [("kernels.png", "What kernels lack")]
+    monkeypatch.setattr("cscnn.study.page.draw_kernel_story", lambda folder: story)
 
 
 def test_every_model_size_and_seed_has_a_record(finished: Runner) -> None:
@@ -157,6 +158,7 @@ def test_symmetry_of_trained_models(finished: Runner) -> None:
     assert worst["resnet"] > 1e-2
 
 
+@pytest.mark.usefixtures("no_kernels")
 def test_a_second_run_only_draws(
     finished: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +169,7 @@ def test_a_second_run_only_draws(
     for name in ("scaling", "convergence_sine_gordon", "ablations"):
         assert f"figures/results_{name}.png" in text
         assert (tmp_path / "figures" / f"results_{name}.png").stat().st_size > 1000
+    assert "![What kernels lack](figures/kernels.png)" in text
     assert "| ours, blind |" in text
     assert "backgrounds help" in text
 
