@@ -28,7 +28,7 @@ from cscnn.training.module import NonFiniteLoss
 from cscnn.training.run import Run
 from cscnn.training.train import train
 
-#: Rollouts and windows of pictures and of errors in other frames.
+#: Rollouts of a detailed trial.
 SOME = 8
 
 

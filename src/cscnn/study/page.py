@@ -18,8 +18,6 @@ from cscnn.study.summary import Record, claims, scores
 from cscnn.viz import draw_kernel_story, plot_comparison, plot_rollouts
 from cscnn.viz.backend import pyplot, save
 
-PARTS = ("scaling", "ablations")
-
 
 def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
     """Draw everything that there are records of.
@@ -63,7 +61,7 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
             "scaling", figures.plot_scaling(scaling), "test error against training simulations"
         )
         for task, found in scaling.items():
-            lines += [f"### {task}", "", *_table(found, study.settings[task]), ""]
+            lines += [f"### {task}", "", *_table(found), ""]
         lines += ["## What was expected, and what was found", ""]
         lines += ["| task | statement | holds | numbers |", "|---|---|---|---|"]
         for task, found in scaling.items():
@@ -92,7 +90,7 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
             "ablations", figures.plot_ablations(ablations), "errors without one ingredient"
         )
         for task, found in ablations.items():
-            lines += [f"### {task}", "", *_table(found, study.settings[task]), ""]
+            lines += [f"### {task}", "", *_table(found), ""]
     lines += ["## Forecasts", ""]
     for task, found in scaling.items():
         shown = [r for r in found if r["contender"] in SHOWN and "rollout" in r]
@@ -160,7 +158,7 @@ def _settings(settings: Iterable[Setting]) -> list[str]:
     return [*rows, ""]
 
 
-def _table(records: Sequence[Record], setting: Setting) -> list[str]:
+def _table(records: Sequence[Record]) -> list[str]:
     sizes = sorted({r["trajectories"] for r in records})
     found = scores(records)
     head = ["model", *(f"{n} simulations" for n in sizes), "learning rate", "width", "parameters",

@@ -77,7 +77,7 @@ ABLATIONS = {
 }  # fmt: skip
 
 #: Half the depth of the published networks and 5 taps instead of 7, so that a step takes tenths of
-#: a second. 50,000 parameters: the least with which all models can be matched within 3 %.
+#: a second.
 SMALL_NETWORK = {"blocks": 4, "kernel_size": 5}
 
 SMALL = Study(
