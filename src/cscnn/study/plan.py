@@ -41,6 +41,8 @@ class Setting:
         checks: how often it is validated on the way.
         rates: learning rates to choose from, on the validation split.
         test_windows: windows of the test split that errors are averaged over.
+        kernel_width: width of the networks that make steerable kernels; 0 for the usual ones. With
+            small budgets and few taps, wide ones leave too little for channels.
     """
 
     task: str
@@ -55,6 +57,7 @@ class Setting:
     checks: int = 10
     rates: tuple[float, ...] = (5e-4, 1.5e-3, 5e-3)
     test_windows: int = 128
+    kernel_width: int = 0
 
     @property
     def tuned_on(self) -> int:
@@ -126,7 +129,11 @@ class Trial:
         data_options = DataConfig(**setting.data)
         batch = data_options.batch
         files = {split: str(data / setting.task / f"{split}.h5") for split in SPLITS}
-        shared = {} if self.contender.plain else dict(setting.model)
+        options: dict[str, Any] = {} if self.contender.plain else dict(setting.model)
+        options |= self.contender.options
+        if self.contender.name == "cs_resnet" and setting.kernel_width:
+            made_by = options.get("kernel_options", {})
+            options["kernel_options"] = {"hidden_dim": setting.kernel_width, **made_by}
         return TrainConfig(
             out=str(runs / self.name),
             seed=self.seed,
@@ -142,7 +149,7 @@ class Trial:
             model=ModelConfig(
                 name=self.contender.name,
                 params=setting.params,
-                options={**shared, **self.contender.options},
+                options=options,
             ),
             optimizer=OptimizerConfig(lr=self.rate, schedule="cosine", final_lr=1e-2),
             trainer=TrainerConfig(epochs=setting.checks, steps=per_check, progress=False),

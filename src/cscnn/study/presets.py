@@ -34,6 +34,13 @@ CONTENDERS = {
         True,
         "ours",
     ),
+    "ours_wide_kernels": Contender(
+        "ours, kernel networks of width 16, fewer channels",
+        "cs_resnet",
+        {**OURS, "kernel_options": {"hidden_dim": 16}},
+        True,
+        "ours",
+    ),
     # what the paper ablates, and its initialisation
     "cs_fixed_head": Contender(
         "paper, fixed head weights",
@@ -45,6 +52,12 @@ CONTENDERS = {
         "paper, published initialisation",
         "cs_resnet",
         {"kernel_options": {"unit_variance": False}},
+        like="cs_resnet",
+    ),
+    "cs_wide_kernels": Contender(
+        "paper, kernel networks of width 6, fewer channels",
+        "cs_resnet",
+        {"kernel_options": {"hidden_dim": 6}},
         like="cs_resnet",
     ),
     "cs_no_norm": Contender(
@@ -67,8 +80,9 @@ SCALING = {
 }
 ABLATIONS = {
     "navier_stokes": (
-        "ours", "ours_gate", "ours_blind", "ours_implicit", "ours_no_norm",
-        "cs_resnet", "cs_fixed_head", "cs_published_start", "cs_no_norm", "resnet_told",
+        "ours", "ours_gate", "ours_blind", "ours_implicit", "ours_no_norm", "ours_wide_kernels",
+        "cs_resnet", "cs_fixed_head", "cs_published_start", "cs_no_norm", "cs_wide_kernels",
+        "resnet_told",
     ),
     "maxwell_spacetime": (
         "ours", "ours_gate", "ours_blind", "ours_implicit", "ours_forward", "resnet_told",
@@ -89,11 +103,12 @@ SMALL = Study(
             splits={"train": 128, "valid": 16, "test": 32},
             sizes=(8, 32, 128),
             seeds=3,
-            params=50_000,
+            params=30_000,
             model=SMALL_NETWORK,
             data={"frames_in": 4, "frames_out": 1, "coarsen": 2, "batch": 4, "valid_windows": 64},
-            steps=600,
-            rates=(1.5e-3, 5e-3, 1.5e-2, 5e-2),
+            steps=400,
+            rates=(5e-3, 1.5e-2, 5e-2),
+            kernel_width=4,
         ),
         "maxwell_spacetime": Setting(
             "maxwell_spacetime",
