@@ -107,7 +107,7 @@ SMALL = Study(
             model=SMALL_NETWORK,
             data={"frames_in": 4, "frames_out": 1, "coarsen": 2, "batch": 4, "valid_windows": 64},
             steps=400,
-            rates=(5e-3, 1.5e-2, 5e-2),
+            rates=(1.5e-3, 5e-3, 1.5e-2, 5e-2),
             kernel_width=4,
         ),
         "maxwell_spacetime": Setting(
