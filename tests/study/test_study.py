@@ -18,7 +18,7 @@ import pytest
 from cscnn import CliffordAlgebra, CliffordSteerableConv, models
 from cscnn.cli import main
 from cscnn.evaluation.subject import NonFinitePrediction
-from cscnn.study import presets
+from cscnn.study import PARTS, presets
 from cscnn.study.freedom import degrees_of_freedom, kernel_dimension
 from cscnn.study.measure import run_trial
 from cscnn.study.page import write_page
@@ -33,13 +33,15 @@ SETTING = Setting(
     splits={"train": 3, "valid": 2, "test": 2},
     sizes=(1, 2),
     seeds=1,
-    params=1500,
+    params=2000,
     model={"blocks": 1, "kernel_size": 3},
     data={"frames_in": 4, "batch": 2, "valid_windows": 4},
     steps=4,
     checks=2,
     rates=(1e-3, 1e-2),
     test_windows=4,
+    kernel_width={"complete": 4},
+    longer={"resnet": 3},
 )
 COMPLETE = {"kernel": "complete"}
 TINY = Study(
@@ -58,7 +60,7 @@ TINY = Study(
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Runner:
     runner = Runner(TINY, tmp_path_factory.mktemp("study"), workers=1, quiet=True)
-    runner.run("sine_gordon", ("scaling", "ablations"))
+    runner.run("sine_gordon", PARTS)
     return runner
 
 
@@ -76,10 +78,13 @@ def test_every_model_size_and_seed_has_a_record(finished: Runner) -> None:
     }
     for record in records:
         assert math.isfinite(record["error"])
-        assert abs(record["parameters"] - 1500) <= 45
+        assert abs(record["parameters"] - 2000) <= 60
         assert record["curve"]["step"] == [2, 4]
     blind = finished.records("sine_gordon", "ablations")
     assert [r["contender"] for r in blind] == ["ours", "ours_blind"]
+    assert all(r["options"]["kernel_options"] == {"hidden_dim": 4} for r in blind)
+    (longer,) = finished.records("sine_gordon", "time")
+    assert (longer["contender"], longer["curve"]["step"]) == ("resnet", [6, 12])
 
 
 def test_trials_in_processes_of_their_own(finished: Runner, tmp_path: Path) -> None:
@@ -163,7 +168,7 @@ def test_a_second_run_only_draws(
     finished: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cscnn.study.runner.prepare_data", _must_not_be_called)
-    finished.run("sine_gordon", ("scaling", "ablations"))
+    finished.run("sine_gordon", PARTS)
     page = write_page(finished, ["sine_gordon"], tmp_path)
     text = page.read_text(encoding="utf-8")
     for name in ("scaling", "convergence_sine_gordon", "ablations"):
@@ -172,6 +177,8 @@ def test_a_second_run_only_draws(
     assert "![What kernels lack](figures/kernels.png)" in text
     assert "| ours, blind |" in text
     assert "backgrounds help" in text
+    assert "ours is ahead of every baseline at equal training time" in text
+    assert "≥ 0.01" in text or "≤ 0.001" in text
 
 
 def test_records_of_an_earlier_study_are_not_run_again(
@@ -299,6 +306,7 @@ def test_presets_are_consistent(name: str) -> None:
         for key in (*study.scaling[task], *study.ablations.get(task, ())):
             contender = study.contenders[key]
             assert not contender.like or contender.like in study.scaling[task]
+        assert {*setting.longer} <= {*study.scaling[task]}
         setting.files(Path("nowhere"))
         names = [t.name for t in study.tuning(task)]
         assert len(set(names)) == len(names)

@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-TASKS = ("navier_stokes", "maxwell_spacetime", "sine_gordon", "maxwell3d")
-PARTS = ("scaling", "ablations")
+from cscnn.study import PARTS
+
+TASKS = ("navier_stokes", "maxwell_spacetime", "maxwell3d")
 
 
 def add_commands(commands: Any) -> None:

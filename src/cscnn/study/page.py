@@ -31,6 +31,7 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
     pictures.mkdir(parents=True, exist_ok=True)
     scaling = {task: found for task in tasks if (found := runner.records(task, "scaling"))}
     ablations = {task: found for task in tasks if (found := runner.records(task, "ablations"))}
+    longer = {task: found for task in tasks if (found := runner.records(task, "time"))}
     study = runner.study
     discussed = (folder / "results_discussion.md").is_file()
     comments = " What we make of it: [discussion](results_discussion.md)." if discussed else ""
@@ -61,13 +62,21 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
             "scaling", figures.plot_scaling(scaling), "test error against training simulations"
         )
         for task, found in scaling.items():
-            lines += [f"### {task}", "", *_table(found), ""]
+            lines += [f"### {task}", "", *_table(found, study.settings[task]), ""]
         lines += ["## What was expected, and what was found", ""]
         lines += ["| task | statement | holds | numbers |", "|---|---|---|---|"]
         for task, found in scaling.items():
-            for claim in claims(task, found, ablations.get(task, [])):
+            for claim in claims(task, found, ablations.get(task, ()), longer.get(task, ())):
                 lines.append(f"| {task} | {claim.text} | {claim.verdict} | {claim.found} |")
-        lines += ["", "## Convergence", ""]
+        lines.append("")
+        if longer:
+            lines += [*TIME, ""]
+        for task, found in longer.items():
+            ours = [r for r in scaling.get(task, []) if r["contender"] == "ours"]
+            size = max(r["trajectories"] for r in found)
+            both = [*found, *(r for r in ours if r["trajectories"] == size)]
+            lines += [f"### {task}", "", *_table(both, study.settings[task]), ""]
+        lines += ["## Convergence", ""]
         for task, found in scaling.items():
             lines += [f"{task}, largest training size:", ""]
             alt = f"validation error of {task} by steps and by time"
@@ -90,7 +99,7 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
             "ablations", figures.plot_ablations(ablations), "errors without one ingredient"
         )
         for task, found in ablations.items():
-            lines += [f"### {task}", "", *_table(found), ""]
+            lines += [f"### {task}", "", *_table(found, study.settings[task]), ""]
     lines += ["## Forecasts", ""]
     for task, found in scaling.items():
         shown = [r for r in found if r["contender"] in SHOWN and "rollout" in r]
@@ -108,6 +117,13 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
     write_text(path, "\n".join(lines).rstrip() + "\n")
     return path
 
+
+TIME = (
+    "## Error at equal training time",
+    "",
+    "Networks whose steps are cheaper than ours take so many times more of them that they compute "
+    "about as long, with the same learning rates and the largest training set.",
+)
 
 #: Models in pictures of forecasts, and fields of them.
 SHOWN = ("resnet", "cs_resnet", "ours")
@@ -158,10 +174,16 @@ def _settings(settings: Iterable[Setting]) -> list[str]:
     return [*rows, ""]
 
 
-def _table(records: Sequence[Record]) -> list[str]:
+def _rate(rate: float, setting: Setting) -> str:
+    """A learning rate, and whether it is the least or the largest that was tried."""
+    edge = {min(setting.rates): "≤ ", max(setting.rates): "≥ "}
+    return f"{edge.get(rate, '')}{rate:g}"
+
+
+def _table(records: Sequence[Record], setting: Setting) -> list[str]:
     sizes = sorted({r["trajectories"] for r in records})
     found = scores(records)
-    head = ["model", *(f"{n} simulations" for n in sizes), "learning rate", "width", "parameters",
+    head = ["model", *(f"{n} simulations" for n in sizes), "steps", "learning rate", "width", "parameters",
             "degrees of freedom", "s / step", "grid symmetries"]  # fmt: skip
     rows = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
     best = {n: min(by[n].mean for by in found.values() if n in by) for n in sizes}
@@ -178,7 +200,8 @@ def _table(records: Sequence[Record]) -> list[str]:
             if options.get("inner") not in (None, options.get("width")):
                 width += f" / {options['inner']}"
             cells += [
-                f"{some[0]['rate']:g}",
+                f"{some[0]['curve']['step'][-1]:.0f}",
+                _rate(some[0]["rate"], setting),
                 width,
                 f"{some[0]['parameters']:,}",
                 f"{some[0]['degrees_of_freedom']:,}",

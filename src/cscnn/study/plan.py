@@ -41,8 +41,10 @@ class Setting:
         checks: how often it is validated on the way.
         rates: learning rates to choose from, on the validation split.
         test_windows: windows of the test split that errors are averaged over.
-        kernel_width: width of the networks that make steerable kernels; 0 for the usual ones. With
-            small budgets and few taps, wide ones leave too little for channels.
+        kernel_width: width of the networks that make steerable kernels, by ``"implicit"`` and
+            ``"complete"``; without it the usual ones. With small budgets and few taps, wide ones
+            leave too little for channels.
+        longer: how many times more steps than our network others take in the same time.
     """
 
     task: str
@@ -57,7 +59,8 @@ class Setting:
     checks: int = 10
     rates: tuple[float, ...] = (5e-4, 1.5e-3, 5e-3)
     test_windows: int = 128
-    kernel_width: int = 0
+    kernel_width: Mapping[str, int] = field(default_factory=dict)
+    longer: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def tuned_on(self) -> int:
@@ -103,6 +106,7 @@ class Trial:
         trajectories: of the training split.
         rate: learning rate.
         seed: of weights and of the order of the data.
+        longer: it takes so many times the steps of the setting.
     """
 
     setting: Setting
@@ -111,29 +115,33 @@ class Trial:
     trajectories: int
     rate: float
     seed: int
+    longer: int = 1
 
     @property
     def name(self) -> str:
         """Of its folder."""
-        return f"{self.setting.task}-{self.key}-n{self.trajectories}-lr{self.rate:g}-s{self.seed}"
+        name = f"{self.setting.task}-{self.key}-n{self.trajectories}-lr{self.rate:g}-s{self.seed}"
+        return name if self.longer == 1 else f"{name}-x{self.longer}"
 
     @property
     def detailed(self) -> bool:
         """Whether rollouts, pictures and all symmetries are measured: one run for each model."""
-        return self.seed == 0 and self.trajectories == max(self.setting.sizes)
+        largest = self.trajectories == max(self.setting.sizes)
+        return largest and self.seed == 0 and self.longer == 1
 
     def config(self, data: Path, runs: Path) -> TrainConfig:
         """The configuration of the training."""
         setting = self.setting
-        per_check = setting.steps // setting.checks
+        per_check = self.longer * setting.steps // setting.checks
         data_options = DataConfig(**setting.data)
         batch = data_options.batch
         files = {split: str(data / setting.task / f"{split}.h5") for split in SPLITS}
         options: dict[str, Any] = {} if self.contender.plain else dict(setting.model)
         options |= self.contender.options
-        if self.contender.name == "cs_resnet" and setting.kernel_width:
+        kernel = options.get("kernel", "implicit")
+        if self.contender.name == "cs_resnet" and kernel in setting.kernel_width:
             made_by = options.get("kernel_options", {})
-            options["kernel_options"] = {"hidden_dim": setting.kernel_width, **made_by}
+            options["kernel_options"] = {"hidden_dim": setting.kernel_width[kernel], **made_by}
         return TrainConfig(
             out=str(runs / self.name),
             seed=self.seed,
@@ -158,7 +166,7 @@ class Trial:
     def fingerprint(self) -> dict[str, Any]:
         """All that the result depends on, without names and the places of files."""
         setting, contender = asdict(self.setting), asdict(self.contender)
-        for name in ("sizes", "seeds", "rates"):
+        for name in ("sizes", "seeds", "rates", "longer"):
             del setting[name]
         for name in ("label", "like"):
             del contender[name]
@@ -169,6 +177,7 @@ class Trial:
             "trajectories": self.trajectories,
             "rate": self.rate,
             "seed": self.seed,
+            "longer": self.longer,
             "detailed": self.detailed,
         }
         return json.loads(json.dumps(described))
@@ -222,11 +231,14 @@ class Study:
         Args:
             task: which.
             rates: contender -> learning rate.
-            part: ``"scaling"`` or ``"ablations"``.
+            part: one of `cscnn.study.PARTS`.
         """
         setting = self.settings[task]
-        keys = (self.scaling if part == "scaling" else self.ablations).get(task, ())
-        sizes = setting.sizes if part == "scaling" else (setting.tuned_on,)
+        keys, sizes = self.scaling[task], setting.sizes
+        if part == "ablations":
+            keys, sizes = self.ablations.get(task, ()), (setting.tuned_on,)
+        elif part == "time":
+            keys, sizes = tuple(k for k in keys if k in setting.longer), (max(sizes),)
         return [
             Trial(
                 setting,
@@ -235,6 +247,7 @@ class Study:
                 size,
                 rates[self.contenders[key].like or key],
                 seed,
+                setting.longer[key] if part == "time" else 1,
             )
             for seed in range(setting.seeds)
             for size in sizes

@@ -12,6 +12,7 @@ from typing import Any
 
 from cscnn.atomic import write_text
 from cscnn.progress import Bar, duration
+from cscnn.study import PARTS
 from cscnn.study.measure import load_record, prepare_data, start_worker, timed
 from cscnn.study.plan import Study, Trial
 
@@ -124,7 +125,7 @@ class Runner:
         for task in self.study.settings:
             rates = self.rates(task) or {}
             trials = self.study.tuning(task)
-            for part in ("scaling", "ablations"):
+            for part in PARTS:
                 trials += self.study.trials(task, rates, part) if rates else []
             found |= {t.name: r for t in trials if (r := self.find(t)) is not None}
         write_text(path, json.dumps(found, indent=None) + "\n")

@@ -87,8 +87,20 @@ def compare(text: str, ours: Score, other: Score, names: tuple[str, str], factor
     return Claim(text, "no" if limit.below(ours) else "within the spread of the seeds", found)
 
 
-def claims(task: str, records: Sequence[Record], ablations: Sequence[Record]) -> list[Claim]:
-    """What the study was made to find out, for one task."""
+def claims(
+    task: str,
+    records: Sequence[Record],
+    ablations: Sequence[Record] = (),
+    longer: Sequence[Record] = (),
+) -> list[Claim]:
+    """What the study was made to find out, for one task.
+
+    Args:
+        task: which.
+        records: of all sizes of the training set.
+        ablations: of networks that lack an ingredient.
+        longer: of others that were trained for as long as ours.
+    """
     found, result = scores(records), []
     labels = {r["contender"]: r["label"] for r in [*records, *ablations]}
     there = [key for key in BASELINES if found.get(key)]
@@ -117,6 +129,7 @@ def claims(task: str, records: Sequence[Record], ablations: Sequence[Record]) ->
                 (labels["ours"], labels[best]), 0.7,
             )
         )  # fmt: skip
+    result += _equal_time(found, labels, longer)
     if task == "maxwell_spacetime" and "resnet" in found:
         for key in ("cs_resnet", "ours"):
             if size := max({*found.get(key, {})} & {*found["resnet"]}, default=0):
@@ -168,3 +181,21 @@ def claims(task: str, records: Sequence[Record], ablations: Sequence[Record]) ->
             )
         )
     return result
+
+
+def _equal_time(
+    found: dict[str, dict[int, Score]], labels: dict[str, str], longer: Sequence[Record]
+) -> list[Claim]:
+    """Ours beside others of its training time: those that are trained longer, and slower ones."""
+    late = scores(longer)
+    sizes = {n for by in late.values() for n in by} & {*found.get("ours", {})}
+    if not sizes:
+        return []
+    size = max(sizes)
+    rivals = {k: late.get(k, found[k]).get(size) for k in BASELINES if k in found}
+    known = {k: score for k, score in rivals.items() if score is not None}
+    if not known:
+        return []
+    best = min(known, key=lambda k: known[k].mean)
+    text = "ours is ahead of every baseline at equal training time"
+    return [compare(text, found["ours"][size], known[best], (labels["ours"], labels[best]), 1.0)]
