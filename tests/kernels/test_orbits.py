@@ -92,7 +92,24 @@ def test_basis_kernels_start_with_equal_sizes():
         values = torch.zeros(1, 1, len(sizes), 125)
         values[:, :, j] = kernel.element_scale[j]
         sizes[j] = kernel.basis.assemble(values, grid(5, 3).float()).square().sum()
-    assert torch.allclose(sizes, torch.ones_like(sizes), atol=1e-4)
+    outputs = torch.tensor(kernel.basis.output_grades)
+    for grade in range(algebra.n_grades):  # of the same output: others have scales of their own
+        alike = sizes[outputs == grade]
+        assert torch.allclose(alike, alike.mean(), rtol=1e-4)
+
+
+@pytest.mark.parametrize("radial", ["network", "free", "rings"])
+def test_weights_are_small_and_kernels_are_not(radial):
+    """Constants make up for it, so that kernels learn as fast as plain convolutions do."""
+    points = grid(5, 2)
+    kernel = CompleteKernel(CliffordAlgebra((1, 1)), 8, 8, radial=radial, points=points)
+    inputs = kernel.radial.weight[0].numel()
+    for _ in range(2):
+        size = kernel.radial.weight.square().mean().sqrt()
+        assert size == pytest.approx((3 * inputs) ** -0.5, rel=0.1)
+        kernel_size = kernel.expand(points.float()).square().sum((2, 3, 4)).mean()
+        assert kernel_size == pytest.approx(1, rel=1e-3)
+        kernel.reset_parameters()
 
 
 def test_the_size_of_a_fixed_head_is_saved():

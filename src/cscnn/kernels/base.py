@@ -65,7 +65,7 @@ class SteerableKernel(nn.Module):
         raise NotImplementedError
 
     def scale_output_(self, factors: Tensor) -> None:
-        """Multiply the parameters so that K's rows of output grade k grow by factors[k]."""
+        """Multiply what K is made of so that its rows of output grade k grow by factors[k]."""
         raise NotImplementedError
 
     def expand(

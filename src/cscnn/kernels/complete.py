@@ -90,7 +90,7 @@ class CompleteKernel(SteerableKernel):
             self.radial = GaussianRings(algebra, shape, ring_spacing, sides)
         else:
             self.radial = RadialNetwork(algebra, shape, ring_spacing, sides, hidden_dim)
-        self.register_buffer("element_scale", torch.ones(len(basis)))
+        self.register_buffer("element_scale", torch.full((len(basis),), 1 / self.radial.std))
         if points is not None:
             check_points(points, algebra)
             self._balance(points)
@@ -133,4 +133,5 @@ class CompleteKernel(SteerableKernel):
         return super().extra_repr() + (", causal=True" if self.causal else "")
 
     def scale_output_(self, factors: Tensor) -> None:
-        self.radial.scale_(factors[list(self.basis.output_grades)])
+        """As in the base class, but by constants: weights of one size learn at one rate."""
+        self.element_scale.mul_(factors[list(self.basis.output_grades)])

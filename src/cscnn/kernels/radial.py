@@ -24,6 +24,16 @@ from cscnn.kernels.orbits import Invariants, Orbits
 Shape = tuple[int, int, int]
 
 
+def usual_std(shape: Shape, features: float) -> float:
+    """Standard deviation of initial weights that a plain layer of as many inputs would have.
+
+    What size kernels are is up to their constants. Optimisers like Adam change all weights by the
+    same amount in a step, so that weights of one size learn at the same learning rate.
+    """
+    _, c_in, elements = shape
+    return 1 / math.sqrt(3 * c_in * elements * features)
+
+
 class FreeValues(nn.Module):
     """One weight per live (orbit, basis kernel) of a fixed set of orbits.
 
@@ -46,11 +56,12 @@ class FreeValues(nn.Module):
         self.register_buffer("label", _label(known))
         self.register_buffer("live", live.flatten().nonzero().squeeze(-1))
         self.weight = nn.Parameter(torch.empty(*shape[:2], int(live.sum())))
+        self.std = usual_std(shape, int(live.sum()) / len(live))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Standard normal."""
-        nn.init.normal_(self.weight)
+        """Normal, as small as usual."""
+        nn.init.normal_(self.weight, std=self.std)
 
     def forward(self, orbits: Invariants) -> Tensor:
         c_out, c_in, elements = self.shape
@@ -72,10 +83,6 @@ class FreeValues(nn.Module):
 
     def extra_repr(self) -> str:
         return f"orbits={len(self.eta)}"
-
-    def scale_(self, factors: Tensor) -> None:
-        """Multiply the values of basis kernel j by factors[j]."""
-        self.weight.mul_(factors.repeat_interleave(len(self.eta))[self.live])
 
 
 def _label(found: Invariants) -> Tensor:
@@ -105,11 +112,12 @@ class GaussianRings(nn.Module):
         self.mixed = p > 0 and q > 0
         self.n_features = (below + above + 1) * (2 if sides else 1) + self.mixed
         self.weight = nn.Parameter(torch.empty(*shape, self.n_features))
+        self.std = usual_std(shape, self.n_features)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Standard normal."""
-        nn.init.normal_(self.weight)
+        """Normal, as small as usual."""
+        nn.init.normal_(self.weight, std=self.std)
 
     def features(self, orbits: Invariants) -> Tensor:
         """The rings, (n_features, M)."""
@@ -128,10 +136,6 @@ class GaussianRings(nn.Module):
 
     def extra_repr(self) -> str:
         return f"features={self.n_features}, spacing={self.spacing:g}"
-
-    def scale_(self, factors: Tensor) -> None:
-        """Multiply the values of basis kernel j by factors[j]."""
-        self.weight.mul_(factors[:, None])
 
 
 class RadialNetwork(nn.Module):
@@ -155,14 +159,15 @@ class RadialNetwork(nn.Module):
         self.embedding = GaussianRings(algebra, (1, 1, hidden_dim), spacing, sides)
         self.hidden = nn.Linear(hidden_dim, hidden_dim)
         self.weight = nn.Parameter(torch.empty(*shape, hidden_dim))
+        self.std = usual_std(shape, hidden_dim)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Unit variance through the hidden layers, standard normal at the end."""
-        self.embedding.reset_parameters()
+        """Unit variance through the hidden layers, then as small as usual."""
+        nn.init.normal_(self.embedding.weight)
         nn.init.normal_(self.hidden.weight, std=math.sqrt(2 / self.hidden.in_features))
         nn.init.zeros_(self.hidden.bias)
-        nn.init.normal_(self.weight)
+        nn.init.normal_(self.weight, std=self.std)
 
     def features(self, orbits: Invariants) -> Tensor:
         """What the last layer sees, (hidden_dim, M)."""
@@ -172,7 +177,3 @@ class RadialNetwork(nn.Module):
 
     def forward(self, orbits: Invariants) -> Tensor:
         return self.weight @ self.features(orbits)
-
-    def scale_(self, factors: Tensor) -> None:
-        """Multiply the values of basis kernel j by factors[j]."""
-        self.weight.mul_(factors[:, None])

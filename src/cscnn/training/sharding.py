@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import inspect
 import os
 from typing import Any
 
@@ -14,6 +15,10 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
+#: Whether DistributedDataParallel sends buffers round in each step: renamed in torch 2.13.
+_OPTIONS = inspect.signature(nn.parallel.DistributedDataParallel.__init__).parameters
+_SYNC_BUFFERS = next(n for n in ("forward_sync_buffers", "broadcast_buffers") if n in _OPTIONS)
+
 
 def strategy(name: str, world: int) -> Any:
     """What Lightning's trainer shall do with several devices.
@@ -24,7 +29,7 @@ def strategy(name: str, world: int) -> Any:
         world: number of devices.
     """
     if name == "ddp" or (name == "auto" and world > 1):  # the buffers of our models are constants
-        return Replicated(broadcast_buffers=False)
+        return Replicated(**{_SYNC_BUFFERS: False})
     return Sharded(world) if name == "fsdp" else name
 
 
