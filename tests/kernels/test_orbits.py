@@ -105,9 +105,9 @@ def test_weights_are_small_and_kernels_are_not(radial):
     kernel = CompleteKernel(CliffordAlgebra((1, 1)), 8, 8, radial=radial, points=points)
     inputs = kernel.radial.weight[0].numel()
     for _ in range(2):
-        size = kernel.radial.weight.square().mean().sqrt()
+        size = kernel.radial.weight.square().mean().sqrt().item()
         assert size == pytest.approx((3 * inputs) ** -0.5, rel=0.1)
-        kernel_size = kernel.expand(points.float()).square().sum((2, 3, 4)).mean()
+        kernel_size = kernel.expand(points.float()).square().sum((2, 3, 4)).mean().item()
         assert kernel_size == pytest.approx(1, rel=1e-3)
         kernel.reset_parameters()
 

@@ -17,7 +17,13 @@ from cscnn.cli import main
 from cscnn.training import Run
 from cscnn.training.datamodule import GlobalBatches, WindowData
 from cscnn.training.module import Forecast
-from cscnn.training.sharding import Replicated, connection_lost, shard_, strategy
+from cscnn.training.sharding import (
+    _SYNC_BUFFERS,
+    Replicated,
+    connection_lost,
+    shard_,
+    strategy,
+)
 from cscnn.training.train import _lost, train
 
 pytestmark = QUIET
@@ -102,7 +108,7 @@ def test_types_that_cannot_be_split() -> None:
 def test_several_devices_without_a_strategy() -> None:
     several = strategy("auto", 2)
     assert isinstance(several, Replicated)
-    assert several._ddp_kwargs["broadcast_buffers"] is False
+    assert several._ddp_kwargs == {_SYNC_BUFFERS: False}
     assert strategy("auto", 1) == "auto"
 
 
