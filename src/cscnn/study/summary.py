@@ -158,7 +158,6 @@ def claims(
         ("ours", "ours_blind", "backgrounds help"),
         ("ours", "ours_implicit", "complete kernels help"),
         ("ours", "ours_no_norm", "normalisation helps"),
-        ("cs_resnet", "cs_no_norm", "normalisation helps the paper's network"),
     )
     for with_it, without, text in pairs:
         if size := max({*parts.get(with_it, {})} & {*parts.get(without, {})}, default=0):
