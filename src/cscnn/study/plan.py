@@ -45,6 +45,7 @@ class Setting:
             ``"complete"``; without it the usual ones. With small budgets and few taps, wide ones
             leave too little for channels.
         longer: how many times more steps than our network others take in the same time.
+        own: further options of single models, by their names in the registry.
     """
 
     task: str
@@ -61,6 +62,7 @@ class Setting:
     test_windows: int = 128
     kernel_width: Mapping[str, int] = field(default_factory=dict)
     longer: Mapping[str, int] = field(default_factory=dict)
+    own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def tuned_on(self) -> int:
@@ -137,7 +139,7 @@ class Trial:
         batch = data_options.batch
         files = {split: str(data / setting.task / f"{split}.h5") for split in SPLITS}
         options: dict[str, Any] = {} if self.contender.plain else dict(setting.model)
-        options |= self.contender.options
+        options |= {**setting.own.get(self.contender.name, {}), **self.contender.options}
         kernel = options.get("kernel", "implicit")
         if self.contender.name == "cs_resnet" and kernel in setting.kernel_width:
             made_by = options.get("kernel_options", {})
