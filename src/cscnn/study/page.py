@@ -47,6 +47,7 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
         "`±` is half the distance of best and worst seed.",
         "",
         *_settings([study.settings[task] for task in tasks]),
+        *_effort(list(runner.everything().values())),
     ]
 
     def picture(name: str, figure: Any, alt: str) -> list[str]:
@@ -172,6 +173,19 @@ def _settings(settings: Iterable[Setting]) -> list[str]:
         batch = s.data.get("batch", 8)
         rows.append(f"| {s.task} | {s.params:,} | {s.steps} | {batch} | {network} | {data} |")
     return [*rows, ""]
+
+
+def _effort(records: Sequence[Record]) -> list[str]:
+    done = [r for r in records if "curve" in r]
+    if not done:
+        return []
+    seconds = sum(r["curve"]["step"][-1] * r["seconds_per_step"] for r in done)
+    return [
+        f"{len(records)} trainings; their steps take {seconds / 3600:.1f} hours of the machine, one "
+        "training at a time on the threads that it had; data, validation and measurements come on "
+        "top.",
+        "",
+    ]
 
 
 def _rate(rate: float, setting: Setting) -> str:

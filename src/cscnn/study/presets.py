@@ -100,7 +100,15 @@ SMALL = Study(
         ),
         "maxwell_spacetime": Setting(
             "maxwell_spacetime",
-            simulator={"preset": "small", "grid": (16, 16), "frames": 32},
+            simulator={  # fewer charges, closer together: so many fit
+                "preset": "small",
+                "grid": (16, 16),
+                "frames": 32,
+                "oscillating": (1, 2),
+                "orbiting": (1, 1),
+                "distance": 4.0,
+                "amplitude": (1.0, 4.0),
+            },
             splits={"train": 128, "valid": 16, "test": 32},
             sizes=(8, 32, 128),
             seeds=2,

@@ -119,8 +119,8 @@ class Runner:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def save(self, path: Path) -> None:
-        """All records of the study in one file, for `known`."""
+    def everything(self) -> dict[str, dict[str, Any]]:
+        """All records of the study that there are, by the names of their trials."""
         found: dict[str, Any] = {}
         for task in self.study.settings:
             rates = self.rates(task) or {}
@@ -128,7 +128,11 @@ class Runner:
             for part in PARTS:
                 trials += self.study.trials(task, rates, part) if rates else []
             found |= {t.name: r for t in trials if (r := self.find(t)) is not None}
-        write_text(path, json.dumps(found, indent=None) + "\n")
+        return found
+
+    def save(self, path: Path) -> None:
+        """All records in one file, for `known`."""
+        write_text(path, json.dumps(self.everything(), indent=None) + "\n")
 
 
 def read_known(path: Path) -> dict[str, dict[str, Any]]:
