@@ -79,12 +79,12 @@ class ImplicitKernel(SteerableKernel):
         super().__init__(algebra, c_in, c_out, SteerableBasis(algebra, kinds=KINDS), group="O")
         self.extra_channels = extra_channels
         self.scale = scale
-        self.register_buffer("gain", torch.ones(()))  # of a fixed head, for unit variance
         if unit_variance and points is None:
             raise ValueError("unit_variance=True needs the sampling points: pass points=(N, dim)")
         self._unit_points = points if unit_variance else None
         self.collapse = collapse and not extra_channels
         self.paths = admissible_paths(algebra.metric)
+        self.register_buffer("gain", torch.ones(len(self.paths)))  # for unit variance
         self.network = CGENN(algebra, 1 + extra_channels, c_out * c_in, hidden_dim, num_layers)
         self.position_width = nn.Parameter(torch.ones(1))  # an axis, for sharding to split
         self.mask_width = nn.Parameter(torch.empty(c_out, c_in, algebra.n_grades)) if mask else None
@@ -152,7 +152,7 @@ class ImplicitKernel(SteerableKernel):
         if self.mask_width is not None:
             width = (self.mask_width + 0.4)[..., list(self.algebra.grades)]
             k = k * scalar_shell(eta[:, None, None, None], width)
-        kernel = bilinear(self.scale * self.gain * k, self.head, self._head_table)
+        kernel = bilinear(self.scale * k, self.head * self.gain, self._head_table)
         return kernel.permute(1, 3, 2, 4, 0)
 
     def _check_extra(self, extra: Tensor | None) -> None:
@@ -165,11 +165,13 @@ class ImplicitKernel(SteerableKernel):
             )
 
     def scale_output_(self, factors: Tensor) -> None:
-        by_path = factors[[out for _, out, _ in self.paths]]
-        if isinstance(self.head, nn.Parameter):
-            self.head.mul_(by_path)
-        else:  # fixed to one: only the overall size can change
-            self.gain.mul_(factors.mean())
+        """As in the base class, but by constants: the head keeps the size at which it learns.
+
+        Of a head that is fixed to one, only the overall size can change.
+        """
+        if not isinstance(self.head, nn.Parameter):
+            factors = factors.mean().expand_as(factors)
+        self.gain.mul_(factors[[out for _, out, _ in self.paths]])
 
 
 @cache
