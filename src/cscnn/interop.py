@@ -47,6 +47,9 @@ def load_flax_params(module: nn.Module, params: Mapping[str, Any]) -> None:
     with torch.no_grad():
         for name, target in expected.items():
             target.copy_(values[name])
+        for part in module.modules():
+            if isinstance(part, ImplicitKernel):
+                part.gain.fill_(1.0)  # published kernels know no other size than that of weights
 
 
 def _flatten(params: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

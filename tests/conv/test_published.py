@@ -85,6 +85,17 @@ def test_flat_and_nested_names(conv):
         assert torch.equal(conv.expanded_kernel(), from_flat)
 
 
+def test_published_weights_bring_their_size(conv):
+    """Whatever size the kernel was given before."""
+    options = {"num_layers": 2, "hidden_dim": 3, "unit_variance": True}
+    scaled = CliffordSteerableConv(CliffordAlgebra((1, 1)), 1, 2, 3, kernel_options=options)
+    assert scaled.kernel.gain.unique().numel() > 1
+    params = flax_params(conv)
+    for module in (conv, scaled):
+        load_flax_params(module, params)
+    assert torch.equal(conv.expanded_kernel(), scaled.expanded_kernel())
+
+
 def test_names_and_shapes_that_do_not_fit(conv):
     before = {name: value.clone() for name, value in conv.state_dict().items()}
     params = flax_params(conv)

@@ -109,6 +109,7 @@ def test_weights_are_small_and_kernels_are_not(radial):
         assert size == pytest.approx((3 * inputs) ** -0.5, rel=0.1)
         kernel_size = kernel.expand(points.float()).square().sum((2, 3, 4)).mean().item()
         assert kernel_size == pytest.approx(1, rel=1e-3)
+        kernel.scale_output_(torch.full((3,), 5.0))
         kernel.reset_parameters()
 
 

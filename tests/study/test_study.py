@@ -24,7 +24,7 @@ from cscnn.study.measure import run_trial
 from cscnn.study.page import write_page
 from cscnn.study.plan import Contender, Setting, Study, Trial
 from cscnn.study.runner import Runner, read_known
-from cscnn.study.summary import Claim, Score, compare, scores
+from cscnn.study.summary import Claim, Score, claims, compare, scores
 from cscnn.training.module import Forecast
 
 SETTING = Setting(
@@ -295,6 +295,38 @@ def test_degrees_of_freedom() -> None:
     assert sum(p.numel() for p in free.kernel.parameters()) == 4 * 19
     resnet = models.build("resnet", "navier_stokes", width=2, blocks=1)
     assert degrees_of_freedom(resnet) == resnet.n_parameters()
+
+
+def test_equal_time_needs_all_that_are_faster() -> None:
+    def record(key: str, error: float) -> dict[str, Any]:
+        return {"contender": key, "label": key, "trajectories": 8, "error": error}
+
+    short = [record("ours", 0.2), record("resnet", 0.5), record("fno", 0.4), record("gfno", 0.3)]
+    late = [record("resnet", 0.1), record("fno", 0.15)]
+    text = "ours is ahead of every baseline at equal training time"
+
+    def verdicts(longer: list[dict[str, Any]]) -> list[str]:
+        found = claims("any", short, longer=longer, faster=("resnet", "fno"))
+        return [claim.verdict for claim in found if claim.text == text]
+
+    assert verdicts(late) == ["no"]
+    assert verdicts(late[:1]) == verdicts([]) == []  # a short training says nothing
+
+
+def test_options_of_a_trial() -> None:
+    """Those of the contender before those of its model, before those of the setting."""
+    setting = replace(SETTING, own={"fno": {"modes": 3}}, kernel_width={"implicit": 7})
+    fno, implicit, wide = (
+        Trial(setting, "x", contender, 1, 1e-3, 0).config(Path("data"), Path("runs")).model.options
+        for contender in (
+            Contender("", "fno", plain=True),
+            Contender("", "cs_resnet"),
+            Contender("", "cs_resnet", {"kernel_options": {"hidden_dim": 9}}),
+        )
+    )
+    assert fno == {"modes": 3}
+    assert implicit == {**SETTING.model, "kernel_options": {"hidden_dim": 7}}
+    assert wide["kernel_options"] == {"hidden_dim": 9}
 
 
 @pytest.mark.parametrize("name", presets.STUDIES)

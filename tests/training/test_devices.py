@@ -18,9 +18,9 @@ from cscnn.training import Run
 from cscnn.training.datamodule import GlobalBatches, WindowData
 from cscnn.training.module import Forecast
 from cscnn.training.sharding import (
-    _SYNC_BUFFERS,
     Replicated,
     connection_lost,
+    constant_buffers,
     shard_,
     strategy,
 )
@@ -108,8 +108,21 @@ def test_types_that_cannot_be_split() -> None:
 def test_several_devices_without_a_strategy() -> None:
     several = strategy("auto", 2)
     assert isinstance(several, Replicated)
-    assert several._ddp_kwargs == {_SYNC_BUFFERS: False}
+    assert several._ddp_kwargs in ({"forward_sync_buffers": False}, {"broadcast_buffers": False})
     assert strategy("auto", 1) == "auto"
+
+
+def test_buffers_are_not_sent_round() -> None:
+    """By whatever name torch's version has for it."""
+
+    def old(module: object, broadcast_buffers: bool = True) -> None: ...
+
+    def new(
+        module: object, broadcast_buffers: object = None, forward_sync_buffers: object = None
+    ) -> None: ...
+
+    assert constant_buffers(old) == {"broadcast_buffers": False}
+    assert constant_buffers(new) == {"forward_sync_buffers": False}
 
 
 @pytest.mark.parametrize(

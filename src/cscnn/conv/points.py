@@ -48,7 +48,7 @@ class CliffordSteerablePointConv(nn.Module):
             mean"``, by the sum of their weights; ``"integral"``, by radius^d: with weights that are
             shares of the volume it converges to an integral as the points get denser.
         window: let the kernel fade out smoothly towards |η(v, v)| = radius².
-        neighbours: typical number of edges per receiver, for the initial scale of the weights.
+        neighbours: typical number of edges per receiver, for the initial size of kernels.
         bias: add a learnt constant to the scalars.
 
     Shape:
@@ -107,7 +107,7 @@ class CliffordSteerablePointConv(nn.Module):
         self.bias = nn.Parameter(torch.zeros(self.c_out)) if check_bias(bias, algebra) else None
 
     def _scale(self) -> None:
-        """Let the initial weights give unit noise from unit noise, however it is added up."""
+        """Let kernels give unit noise from unit noise at first, however it is added up."""
         if self.neighbours is None or self.aggregation == "sum":
             return
         factor = float(self.neighbours)

@@ -35,8 +35,8 @@ class CompleteKernel(SteerableKernel):
         radial: what the functions are made of: ``"network"`` (a small network, for any points),
             ``"free"`` (one weight per orbit of the given points) or ``"rings"`` (fixed Gaussian
             rings).
-        points: (N, dim) sampling points with coordinates in [-1, 1]. The initial weights are
-            scaled to preserve variance on them; ``"free"`` needs them.
+        points: (N, dim) sampling points with coordinates in [-1, 1]. Constants are
+            chosen such that variance is preserved on them at first; ``"free"`` needs them.
         causal: vanish outside the past light cone of the receiver (v is the sender as seen from
             the receiver). Needs ``"O+"`` or ``"SO+"``.
         hidden_dim: width of the network.
@@ -90,17 +90,18 @@ class CompleteKernel(SteerableKernel):
             self.radial = GaussianRings(algebra, shape, ring_spacing, sides)
         else:
             self.radial = RadialNetwork(algebra, shape, ring_spacing, sides, hidden_dim)
-        self.register_buffer("element_scale", torch.full((len(basis),), 1 / self.radial.std))
+        self.register_buffer("element_scale", torch.ones(len(basis)))
         if points is not None:
             check_points(points, algebra)
-            self._balance(points)
         self.init_points = points
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all weights so that unit noise in gives unit noise out on the given points."""
+        """Draw all weights; unit noise in gives unit noise out on the given points."""
         self.radial.reset_parameters()
+        self.element_scale.fill_(1 / self.radial.std)
         if self.init_points is not None:
+            self._balance(self.init_points)
             self.unit_variance_(self.init_points)
 
     def _balance(self, points: Tensor) -> None:
@@ -134,4 +135,5 @@ class CompleteKernel(SteerableKernel):
 
     def scale_output_(self, factors: Tensor) -> None:
         """As in the base class, but by constants: weights of one size learn at one rate."""
-        self.element_scale.mul_(factors[list(self.basis.output_grades)])
+        by_element = factors[list(self.basis.output_grades)]
+        self.element_scale.mul_(by_element.to(self.element_scale))

@@ -52,8 +52,8 @@ class ImplicitKernel(SteerableKernel):
             be transformed together with the field.
         scale: constant factor of the kernel. The published code takes 20 / kernel_size^(d-1).
         points: (N, dim) sampling points, for ``unit_variance``.
-        unit_variance: scale the initial weights so that unit noise in gives unit noise out on the
-            points, instead of leaving them as published.
+        unit_variance: choose constant factors such that unit noise in gives unit noise out on the
+            points at first, instead of leaving the kernel as published.
         collapse: evaluate on two numbers per channel (not possible with extra channels).
     """
 
@@ -171,7 +171,7 @@ class ImplicitKernel(SteerableKernel):
         """
         if not isinstance(self.head, nn.Parameter):
             factors = factors.mean().expand_as(factors)
-        self.gain.mul_(factors[[out for _, out, _ in self.paths]])
+        self.gain.mul_(factors[[out for _, out, _ in self.paths]].to(self.gain))
 
 
 @cache

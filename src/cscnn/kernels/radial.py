@@ -24,8 +24,8 @@ from cscnn.kernels.orbits import Invariants, Orbits
 Shape = tuple[int, int, int]
 
 
-def usual_std(shape: Shape, features: float) -> float:
-    """Standard deviation of initial weights that a plain layer of as many inputs would have.
+def default_std(shape: Shape, features: float) -> float:
+    """Standard deviation of the weights of a plain layer, by default: 1 / √(3 inputs).
 
     What size kernels are is up to their constants. Optimisers like Adam change all weights by the
     same amount in a step, so that weights of one size learn at the same learning rate.
@@ -56,11 +56,11 @@ class FreeValues(nn.Module):
         self.register_buffer("label", _label(known))
         self.register_buffer("live", live.flatten().nonzero().squeeze(-1))
         self.weight = nn.Parameter(torch.empty(*shape[:2], int(live.sum())))
-        self.std = usual_std(shape, int(live.sum()) / len(live))
+        self.std = default_std(shape, max(1, int(live.sum())) / len(live))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Normal, as small as usual."""
+        """Normal, as small as those of plain layers."""
         nn.init.normal_(self.weight, std=self.std)
 
     def forward(self, orbits: Invariants) -> Tensor:
@@ -112,11 +112,11 @@ class GaussianRings(nn.Module):
         self.mixed = p > 0 and q > 0
         self.n_features = (below + above + 1) * (2 if sides else 1) + self.mixed
         self.weight = nn.Parameter(torch.empty(*shape, self.n_features))
-        self.std = usual_std(shape, self.n_features)
+        self.std = default_std(shape, self.n_features)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Normal, as small as usual."""
+        """Normal, as small as those of plain layers."""
         nn.init.normal_(self.weight, std=self.std)
 
     def features(self, orbits: Invariants) -> Tensor:
@@ -159,11 +159,11 @@ class RadialNetwork(nn.Module):
         self.embedding = GaussianRings(algebra, (1, 1, hidden_dim), spacing, sides)
         self.hidden = nn.Linear(hidden_dim, hidden_dim)
         self.weight = nn.Parameter(torch.empty(*shape, hidden_dim))
-        self.std = usual_std(shape, hidden_dim)
+        self.std = default_std(shape, hidden_dim)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Unit variance through the hidden layers, then as small as usual."""
+        """Unit variance through the hidden layers, then as small as in plain layers."""
         nn.init.normal_(self.embedding.weight)
         nn.init.normal_(self.hidden.weight, std=math.sqrt(2 / self.hidden.in_features))
         nn.init.zeros_(self.hidden.bias)

@@ -157,7 +157,7 @@ def standardise_(layer: Any, _: Any, y: Tensor, *, mean: float) -> Tensor:
 
 
 def scale_(layer: Any, factor: float) -> None:
-    """Multiply the parameters of a convolution or `MVLinear` so that its output grows."""
+    """Multiply the output of a convolution or `MVLinear` to come."""
     if isinstance(layer, MVLinear):
         layer.weight.mul_(factor)
     else:

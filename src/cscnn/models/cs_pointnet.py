@@ -37,7 +37,7 @@ class CSPointNet(PointModel):
         activation: ``"gate"`` (the paper's) or ``"product"``, see `ProductGate`.
         norm: normalise after each convolution of a block; in spacetime by absolute squares.
         aggregation, window: see `CliffordSteerablePointConv`.
-        neighbours: typical number of edges per point, for the initial scale of the weights.
+        neighbours: typical number of edges per point, for the initial size of kernels.
         checkpointing: recompute blocks in the backward pass, for less memory.
         calibrate: set initial scales by a pass of noise, see `cscnn.models.blocks.calibrate_`.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +41,12 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
         f"Written by `cscnn study --preset {study.name}`; machine: {_machine()}.{comments}",
         "",
         "Every model has the same budget of parameters and sees the same windows in the same order "
-        "for the same number of steps (AdamW, cosine schedule, gradients clipped at norm 1). Its "
-        "learning rate is chosen on the validation split at the middle training size. Errors are "
-        "those of one step on the test split, in units of the standard deviation of each field; "
-        "`±` is half the distance of best and worst seed.",
+        "for the same number of steps (AdamW, cosine schedule, gradients clipped at norm 1), "
+        "unless said otherwise. Its learning rate is chosen on the validation split at the middle "
+        "training size; `≤` and `≥` mark the least and the largest that was tried. Errors are "
+        "those of one step on the test split, in units of the standard deviation of each field; `±` is half the "
+        "distance of best and worst seed. Seconds per step are those of a forward and a backward "
+        "pass.",
         "",
         *_settings([study.settings[task] for task in tasks]),
         *_effort(list(runner.everything().values())),
@@ -67,7 +69,9 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
         lines += ["## What was expected, and what was found", ""]
         lines += ["| task | statement | holds | numbers |", "|---|---|---|---|"]
         for task, found in scaling.items():
-            for claim in claims(task, found, ablations.get(task, ()), longer.get(task, ())):
+            faster = study.settings[task].longer
+            late = longer.get(task, ())
+            for claim in claims(task, found, ablations.get(task, ()), late, faster):
                 lines.append(f"| {task} | {claim.text} | {claim.verdict} | {claim.found} |")
         lines.append("")
         if longer:
@@ -159,19 +163,29 @@ def _machine() -> str:
     return ", ".join(f"{name} {value}" for name, value in machine().items())
 
 
+def _options(options: Mapping[str, Any]) -> str:
+    return " ".join(f"{k} {v}" for k, v in options.items())
+
+
 def _settings(settings: Iterable[Setting]) -> list[str]:
     rows = [
-        "| task | parameters | steps | batch | network | data |",
-        "|---|---:|---:|---:|---|---|",
+        "| task | parameters | steps | batch | learning rates | network | data |",
+        "|---|---:|---:|---:|---|---|---|",
     ]
     for s in settings:
-        network = ", ".join(f"{k} {v}" for k, v in s.model.items()) or "as published"
+        parts = [f"{k} {v}" for k, v in s.model.items()]
+        parts += [f"{name}: {_options(options)}" for name, options in s.own.items()]
+        parts += [f"{name} kernel networks of width {w}" for name, w in s.kernel_width.items()]
+        network = ", ".join(parts) or "as published"
         options = {k: v for k, v in s.simulator.items() if k != "preset"}
         data = f"{s.simulator.get('preset', 'paper')} " + ", ".join(
             f"{k}={v}" for k, v in {**options, **s.data}.items() if k != "batch"
         )
         batch = s.data.get("batch", 8)
-        rows.append(f"| {s.task} | {s.params:,} | {s.steps} | {batch} | {network} | {data} |")
+        rates = ", ".join(f"{rate:g}" for rate in s.rates)
+        rows.append(
+            f"| {s.task} | {s.params:,} | {s.steps} | {batch} | {rates} | {network} | {data} |"
+        )
     return [*rows, ""]
 
 
@@ -181,7 +195,7 @@ def _effort(records: Sequence[Record]) -> list[str]:
         return []
     seconds = sum(r["curve"]["step"][-1] * r["seconds_per_step"] for r in done)
     return [
-        f"{len(records)} trainings; their steps take {seconds / 3600:.1f} hours of the machine, one "
+        f"{len(done)} trainings; their steps take {seconds / 3600:.1f} hours of the machine, one "
         "training at a time on the threads that it had; data, validation and measurements come on "
         "top.",
         "",
@@ -190,15 +204,18 @@ def _effort(records: Sequence[Record]) -> list[str]:
 
 def _rate(rate: float, setting: Setting) -> str:
     """A learning rate, and whether it is the least or the largest that was tried."""
-    edge = {min(setting.rates): "≤ ", max(setting.rates): "≥ "}
-    return f"{edge.get(rate, '')}{rate:g}"
+    low, high = min(setting.rates), max(setting.rates)
+    edge = "" if low == high else "≤ " if rate == low else "≥ " if rate == high else ""
+    return f"{edge}{rate:g}"
 
 
 def _table(records: Sequence[Record], setting: Setting) -> list[str]:
     sizes = sorted({r["trajectories"] for r in records})
     found = scores(records)
-    head = ["model", *(f"{n} simulations" for n in sizes), "steps", "learning rate", "width", "parameters",
-            "degrees of freedom", "s / step", "grid symmetries"]  # fmt: skip
+    head = [
+        "model", *(f"{n} simulations" for n in sizes), "steps", "learning rate", "width",
+        "parameters", "degrees of freedom", "s / step", "grid symmetries",
+    ]  # fmt: skip
     rows = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
     best = {n: min(by[n].mean for by in found.values() if n in by) for n in sizes}
     for key, label in figures.labels(records).items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,6 +92,7 @@ def claims(
     records: Sequence[Record],
     ablations: Sequence[Record] = (),
     longer: Sequence[Record] = (),
+    faster: Collection[str] = (),
 ) -> list[Claim]:
     """What the study was made to find out, for one task.
 
@@ -100,6 +101,7 @@ def claims(
         records: of all sizes of the training set.
         ablations: of networks that lack an ingredient.
         longer: of others that were trained for as long as ours.
+        faster: which others need that, because their steps are cheaper.
     """
     found, result = scores(records), []
     labels = {r["contender"]: r["label"] for r in [*records, *ablations]}
@@ -129,7 +131,7 @@ def claims(
                 (labels["ours"], labels[best]), 0.7,
             )
         )  # fmt: skip
-    result += _equal_time(found, labels, longer)
+    result += _equal_time(found, labels, longer, faster)
     if task == "maxwell_spacetime" and "resnet" in found:
         for key in ("cs_resnet", "ours"):
             if size := max({*found.get(key, {})} & {*found["resnet"]}, default=0):
@@ -183,7 +185,10 @@ def claims(
 
 
 def _equal_time(
-    found: dict[str, dict[int, Score]], labels: dict[str, str], longer: Sequence[Record]
+    found: dict[str, dict[int, Score]],
+    labels: dict[str, str],
+    longer: Sequence[Record],
+    faster: Collection[str],
 ) -> list[Claim]:
     """Ours beside others of its training time: those that are trained longer, and slower ones."""
     late = scores(longer)
@@ -191,9 +196,9 @@ def _equal_time(
     if not sizes:
         return []
     size = max(sizes)
-    rivals = {k: late.get(k, found[k]).get(size) for k in BASELINES if k in found}
+    rivals = {k: (late if k in faster else found).get(k, {}).get(size) for k in BASELINES}
     known = {k: score for k, score in rivals.items() if score is not None}
-    if not known:
+    if not known or any(k in found and k not in known for k in faster):  # some are missing
         return []
     best = min(known, key=lambda k: known[k].mean)
     text = "ours is ahead of every baseline at equal training time"

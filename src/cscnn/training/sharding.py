@@ -15,10 +15,6 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
-#: Whether DistributedDataParallel sends buffers round in each step: renamed in torch 2.13.
-_OPTIONS = inspect.signature(nn.parallel.DistributedDataParallel.__init__).parameters
-_SYNC_BUFFERS = next(n for n in ("forward_sync_buffers", "broadcast_buffers") if n in _OPTIONS)
-
 
 def strategy(name: str, world: int) -> Any:
     """What Lightning's trainer shall do with several devices.
@@ -28,9 +24,20 @@ def strategy(name: str, world: int) -> Any:
             Others that split parameters are left out: `whole` gathers what ``fully_shard`` splits.
         world: number of devices.
     """
-    if name == "ddp" or (name == "auto" and world > 1):  # the buffers of our models are constants
-        return Replicated(**{_SYNC_BUFFERS: False})
+    if name == "ddp" or (name == "auto" and world > 1):
+        return Replicated(**constant_buffers(nn.parallel.DistributedDataParallel))
     return Sharded(world) if name == "fsdp" else name
+
+
+def constant_buffers(replicate: Any) -> dict[str, bool]:
+    """The option that spares sending buffers round in each step: those of our models are constants.
+
+    Since torch 2.13 it is called so that they are still sent once, at first. Before, all processes
+    drew the same ones from the same seed.
+    """
+    known = inspect.signature(replicate).parameters
+    new = "forward_sync_buffers"
+    return {new if new in known else "broadcast_buffers": False}
 
 
 def connection_lost(error: BaseException) -> bool:
