@@ -44,9 +44,9 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
         "for the same number of steps (AdamW, cosine schedule, gradients clipped at norm 1), "
         "unless said otherwise. Its learning rate is chosen on the validation split at the middle "
         "training size; `≤` and `≥` mark the least and the largest that was tried. Errors are "
-        "those of one step on the test split, in units of the standard deviation of each field; `±` is half the "
-        "distance of best and worst seed. Seconds per step are those of a forward and a backward "
-        "pass.",
+        "those of one step on the test split, in units of the standard deviation of each field; "
+        "`±` is half the distance of best and worst seed. Seconds per step are those of a forward "
+        "and a backward pass.",
         "",
         *_settings([study.settings[task] for task in tasks]),
         *_effort(list(runner.everything().values())),

@@ -29,7 +29,7 @@ def strategy(name: str, world: int) -> Any:
     return Sharded(world) if name == "fsdp" else name
 
 
-def constant_buffers(replicate: Any) -> dict[str, bool]:
+def constant_buffers(replicate: Any) -> dict[str, Any]:
     """The option that spares sending buffers round in each step: those of our models are constants.
 
     Since torch 2.13 it is called so that they are still sent once, at first. Before, all processes
