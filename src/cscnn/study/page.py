@@ -174,6 +174,7 @@ def _settings(settings: Iterable[Setting]) -> list[str]:
     ]
     for s in settings:
         parts = [f"{k} {v}" for k, v in s.model.items()]
+        parts += [f"warm-up over {s.warmup} steps"] if s.warmup else []
         parts += [f"{name}: {_options(options)}" for name, options in s.own.items()]
         parts += [f"{name} kernel networks of width {w}" for name, w in s.kernel_width.items()]
         network = ", ".join(parts) or "as published"

@@ -46,6 +46,7 @@ class Setting:
             leave too little for channels.
         longer: how many times more steps than our network others take in the same time.
         own: further options of single models, by their names in the registry.
+        warmup: steps over which the learning rate rises from zero.
     """
 
     task: str
@@ -63,6 +64,7 @@ class Setting:
     kernel_width: Mapping[str, int] = field(default_factory=dict)
     longer: Mapping[str, int] = field(default_factory=dict)
     own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    warmup: int = 0
 
     @property
     def tuned_on(self) -> int:
@@ -161,7 +163,9 @@ class Trial:
                 params=setting.params,
                 options=options,
             ),
-            optimizer=OptimizerConfig(lr=self.rate, schedule="cosine", final_lr=1e-2),
+            optimizer=OptimizerConfig(
+                lr=self.rate, schedule="cosine", final_lr=1e-2, warmup=setting.warmup
+            ),
             trainer=TrainerConfig(epochs=setting.checks, steps=per_check, progress=False),
         )
 

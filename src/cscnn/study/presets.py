@@ -111,6 +111,7 @@ SMALL = Study(
             data={"frames_in": 4, "batch": 2, "valid_windows": 48},
             steps=300,
             rates=(1.5e-3, 5e-3, 1.5e-2),
+            warmup=30,  # without it steerable networks blow up or die in the first steps
             kernel_width={"implicit": 4, "complete": 8},
             own={"fno": {"modes": 4, "layers": 5}},  # more modes have no room on this grid
         ),
