@@ -19,7 +19,7 @@ CONTENDERS = {
     "cs_complete": Contender("CS-ResNet, complete kernels", "cs_resnet", COMPLETE),
     "ours": Contender("CS-ResNet, ours", "cs_resnet", OURS, backgrounds=True),
     # each ingredient of ours left out
-    "ours_gate": Contender("ours, gates only", "cs_resnet", COMPLETE, True, "ours"),
+    "ours_gate": Contender("ours, gates only", "cs_resnet", COMPLETE, True, "cs_complete"),
     "ours_blind": Contender("ours, no backgrounds", "cs_resnet", OURS, False, "ours"),
     "ours_implicit": Contender(
         "ours, implicit kernels", "cs_resnet", {"activation": "product"}, True, "ours"
