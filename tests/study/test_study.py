@@ -348,10 +348,10 @@ def test_presets_are_consistent(name: str) -> None:
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["study", "navier_stokes", "--list", "--out", str(tmp_path / "none")]) == 0
     assert "navier_stokes-ours-n32-lr0.015-s0" in capsys.readouterr().out
-    only = ["study", "navier_stokes", "--models", "ours_gate", "--out", str(tmp_path / "none")]
+    only = ["study", "navier_stokes", "--models", "ours_blind", "--out", str(tmp_path / "none")]
     assert main([*only, "--list"]) == 0
     listed = capsys.readouterr().out
-    assert "navier_stokes-ours_gate-n32" in listed
+    assert "navier_stokes-ours_blind-n32" in listed
     assert "navier_stokes-ours-n128" in listed
     assert "resnet" not in listed
     assert main(["study", "--models", "transformer", "--list"]) == 1
