@@ -87,7 +87,7 @@ def plot_convergence(records: Sequence[Record]) -> Any:
             continue
         steps = np.array(some[0]["curve"]["step"])
         valid = np.mean(np.array([r["curve"]["valid"] for r in some], float), 0)  # None is NaN
-        seconds = steps * np.mean([r["seconds_per_step"] for r in some])
+        seconds = steps * min(r["seconds_per_step"] for r in some)
         for ax, x in zip(axes, (steps, seconds), strict=True):
             ax.plot(x, valid, color=COLOURS.get(key, "#999999"), label=label)
     axes[0].set(xlabel="steps", ylabel="validation error (scaled MSE)", yscale="log")
