@@ -40,7 +40,11 @@ def _legend(figure: Any, axes: Sequence[Any]) -> None:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
     figure.legend(
-        list(entries.values()), list(entries), loc="outside lower center", ncols=4, fontsize=8
+        list(entries.values()),
+        list(entries),
+        loc="outside lower center",
+        ncols=min(4, 2 * len(axes)),
+        fontsize=8,
     )
 
 
