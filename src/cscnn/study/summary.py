@@ -67,7 +67,7 @@ class Claim:
 
     Attributes:
         text: the statement.
-        verdict: ``"yes"``, ``"no"`` or ``"within the spread of the seeds"``.
+        verdict: ``"yes"``, ``"no"`` or ``"within the spread of the seeds"``, or that there is one.
         found: the numbers.
     """
 
@@ -82,9 +82,10 @@ def compare(text: str, ours: Score, other: Score, names: tuple[str, str], factor
     found = f"{names[0]} {ours}, {names[1]} {other}"
     if math.isfinite(ours.mean) and math.isfinite(other.mean) and other.mean:
         found += f": ratio {ours.mean / other.mean:.2f}"
+    one = ", with one seed" if min(len(ours.values), len(other.values)) == 1 else ""
     if ours.below(limit):
-        return Claim(text, "yes", found)
-    return Claim(text, "no" if limit.below(ours) else "within the spread of the seeds", found)
+        return Claim(text, f"yes{one}", found)
+    return Claim(text, f"no{one}" if limit.below(ours) else "within the spread of the seeds", found)
 
 
 def claims(
