@@ -38,8 +38,8 @@ class Setting:
         model: options that all convolutional networks share, e.g. blocks and kernel_size.
         data: options of `DataConfig`.
         steps: optimiser steps of a training, whatever the number of trajectories.
-        checks: how often it is validated on the way.
         rates: learning rates to choose from, on the validation split.
+        checks: how often it is validated on the way.
         test_windows: windows of the test split that errors are averaged over.
         kernel_width: width of the networks that make steerable kernels, by ``"implicit"`` and
             ``"complete"``; without it the usual ones. With small budgets and few taps, wide ones
@@ -58,8 +58,8 @@ class Setting:
     model: Mapping[str, Any]
     data: Mapping[str, Any]
     steps: int
+    rates: tuple[float, ...]
     checks: int = 10
-    rates: tuple[float, ...] = (5e-4, 1.5e-3, 5e-3)
     test_windows: int = 128
     kernel_width: Mapping[str, int] = field(default_factory=dict)
     longer: Mapping[str, int] = field(default_factory=dict)

@@ -71,10 +71,8 @@ ABLATIONS = {
     ),
 }  # fmt: skip
 
-#: Half the depth of the published networks and 5 taps instead of 7, so that a step takes tenths of
-#: a second.
-SMALL_NETWORK = {"blocks": 4, "kernel_size": 5}
-
+#: Half the depth of the published networks or less, and 5 taps instead of 7, so that a step takes
+#: tenths of a second.
 SMALL = Study(
     "small",
     {
@@ -85,7 +83,7 @@ SMALL = Study(
             sizes=(8, 32, 128),
             seeds=2,
             params=30_000,
-            model=SMALL_NETWORK,
+            model={"blocks": 4, "kernel_size": 5},
             data={"frames_in": 4, "frames_out": 1, "coarsen": 2, "batch": 4, "valid_windows": 64},
             steps=400,
             rates=(1.5e-3, 5e-3, 1.5e-2, 5e-2),
