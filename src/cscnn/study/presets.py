@@ -103,12 +103,12 @@ SMALL = Study(
             },
             splits={"train": 128, "valid": 16, "test": 32},
             sizes=(8, 32, 128),
-            seeds=2,
+            seeds=3,
             params=25_500,
             model={"blocks": 2, "kernel_size": 5},
             data={"frames_in": 4, "batch": 2, "valid_windows": 48},
-            steps=300,
-            rates=(1.5e-3, 5e-3, 1.5e-2),
+            steps=600,
+            rates=(1.5e-3, 5e-3, 1.5e-2, 5e-2),
             warmup=30,  # without it steerable networks blow up or die in the first steps
             kernel_width={"implicit": 4, "complete": 8},
             own={"fno": {"modes": 4, "layers": 5}},  # more modes have no room on this grid
@@ -127,6 +127,7 @@ SMALL = Study(
             rates=(1.5e-3, 5e-3, 1.5e-2),
             test_windows=64,
             kernel_width={"implicit": 4, "complete": 8},
+            warmup=20,
             own={"fno": {"modes": 4, "layers": 5}},  # more modes have no room on this grid
         ),
     },
