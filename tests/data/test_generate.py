@@ -7,10 +7,10 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
 from pathlib import Path
 
 import pytest
+from forks import fork, needs_fork
 
 from cscnn.cli import main
 from cscnn.data import FieldFile
@@ -19,7 +19,6 @@ from cscnn.data.generate import Plan, generate, plans
 from cscnn.data.simulators import NavierStokes, create
 
 SMOKE = NavierStokes(grid=(12, 12), frames=2, warmup=1, every=1)
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")
 
 
 def make(folder: Path, count: int = 10, **options: object) -> list[Plan]:
@@ -157,20 +156,6 @@ def test_twenty_kills(tmp_path: Path, undisturbed: Path) -> None:
     generate([plan], batch=1)
     assert digest(plan.path) == digest(undisturbed)
     assert list(tmp_path.iterdir()) == [plan.path]
-
-
-def fork(function) -> int:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            function()
-            code = 0
-        finally:
-            os._exit(code)
-    return pid
 
 
 @needs_fork

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from forks import fork
 from safetensors.torch import load_file
 
 from cscnn.data.generate import generate, plans
@@ -28,7 +29,6 @@ QUIET = [
     pytest.mark.filterwarnings("ignore:.*LeafSpec.*:UserWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:lightning.*"),
 ]
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")
 
 TINY = {
     "navier_stokes": {"grid": (8, 8), "frames": 6},
@@ -82,20 +82,6 @@ def command(options, folder: Path, *more: str) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(options.to_dict()))  # JSON is YAML
     return ["train", "--config", str(path), *more]
-
-
-def fork(function) -> int:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            function()
-            code = 0
-        finally:
-            os._exit(code)
-    return pid
 
 
 def free_port() -> int:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from runs import QUIET, command, config, free_port, needs_fork, start_workers, workers
+from forks import needs_fork
+from runs import QUIET, command, config, free_port, start_workers, workers
 from safetensors.torch import load_file
 
 from cscnn import models

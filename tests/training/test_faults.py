@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from runs import QUIET, config, fork, needs_fork, same
+from forks import fork, needs_fork
+from runs import QUIET, config, same
 
 from cscnn import models
 from cscnn.training import Run

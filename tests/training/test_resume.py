@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from runs import QUIET, command, config, fork, needs_fork, same
+from forks import fork, needs_fork
+from runs import QUIET, command, config, same
 
 from cscnn.cli import main
 from cscnn.training import Run
