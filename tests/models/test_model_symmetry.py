@@ -114,3 +114,9 @@ def test_backgrounds_transform_with_the_field():
         model(x, torch.zeros(2, 4))
     with pytest.raises(ValueError, match="has no backgrounds"):
         tiny("resnet", PERIODIC["plane"])(x.float(), torch.zeros(1, 4))
+
+
+def test_windows_without_backgrounds_give_an_empty_one():
+    model = tiny("cs_resnet", PERIODIC["plane"])
+    x = sample(model.task, grid=(6, 6))
+    assert torch.equal(model(x, torch.empty(len(x), 0, 4)), model(x))

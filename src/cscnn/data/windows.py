@@ -71,7 +71,7 @@ class Windows(Dataset[Window]):
         for epoch in range(10):
             train.set_epoch(epoch)
             for x, y, background in DataLoader(train, batch_size=8, shuffle=True):
-                loss = (model(x, background) - y).square().mean()
+                loss = (model(x, background) - y)[..., task.blades].square().mean()
     """
 
     def __init__(

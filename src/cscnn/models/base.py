@@ -68,8 +68,9 @@ class FieldModel(Model):
 
         Args:
             x: (batch, in_channels, *grid, blades).
-            background: (backgrounds, blades) or (batch, backgrounds, blades); by default those of
-                the task. Transform them with the field to test equivariance.
+            background: (backgrounds, blades) or (batch, backgrounds, blades), as `Windows` gives
+                them; by default those of the task. Transform them with the field to test
+                equivariance.
         """
         expected = f"(batch, {self.task.in_channels}, {'*, ' * self.task.dim}{2**self.task.dim})"
         if x.dim() != self.task.dim + 3 or x.shape[1] != self.task.in_channels:
@@ -88,8 +89,10 @@ class FieldModel(Model):
             known = known.to(x).expand(x.shape[0], count, self.algebra.n_blades)
             known = known.reshape(*known.shape[:2], *(1,) * self.task.dim, -1)
             x = torch.cat([x, known.expand(*known.shape[:2], *x.shape[2:])], 1)
-        elif background is not None:
-            raise ValueError(f"task {self.task.name} has no backgrounds")
+        elif background is not None and background.shape[-2:-1] != (0,):
+            raise ValueError(
+                f"task {self.task.name} has no backgrounds, got {tuple(background.shape)}"
+            )
         return self.compute(x)
 
     def _apply(self, fn: Any, recurse: bool = True) -> FieldModel:

@@ -194,7 +194,7 @@ class TrainConfig:
             )
         if (self.model.width is None) == (self.model.params is None):
             raise ValueError(
-                "give either model.width or model.params, got "
+                "give either model.width or model.params (presets do: --model.params null), got "
                 f"width={self.model.width}, params={self.model.params}"
             )
 

@@ -120,7 +120,7 @@ def _onnx(module: nn.Module, x: Tensor, path: Path) -> Tensor:
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            f"ONNX needs the package {error.name}: pip install onnx onnxruntime onnxscript",
+            f"ONNX needs the package {error.name}: pip install 'cscnn[onnx]'",
             name=error.name,
         ) from error
     torch.onnx.export(

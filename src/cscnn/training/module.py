@@ -66,7 +66,7 @@ class Forecast(lightning.LightningModule):
             shard_(self.model, self.device_mesh["data_parallel"])
 
     def forward(self, x: Tensor, background: Tensor | None = None) -> Tensor:
-        y = self.model(x, background if self.model.task.backgrounds else None)
+        y = self.model(x, background)
         assert isinstance(y, Tensor)
         return y
 
