@@ -79,14 +79,26 @@ def test_says_what_it_cannot_do(name, task):
 # --- parts ---------------------------------------------------------------------------------------
 
 
-def test_product_gate():
-    algebra = CliffordAlgebra((1, 1))
+@pytest.mark.parametrize("metric", [(1, 1), (1, -1), (1, -1, -1)])
+def test_product_gate(metric):
+    algebra = CliffordAlgebra(metric)
     gate = ProductGate(algebra, 3)
-    x = torch.randn(4, 3, 4)
+    x = torch.randn(4, 3, algebra.n_blades)
     assert relative_error(gate(x), gate.gate(x)) == 0
     torch.nn.init.normal_(gate.weight)
     assert relative_error(gate(x), gate.gate(x)) > 0.1
     assert_equivariant(gate, algebra, shape=(4, 3))
+
+
+def test_product_gates_are_bounded_where_grades_cancel():
+    """1 + e2 has square zero in R^{1,1}, but neither part is null."""
+    algebra = CliffordAlgebra((1, -1))
+    gate = ProductGate(algebra, 1)
+    torch.nn.init.ones_(gate.mix.weight)
+    torch.nn.init.ones_(gate.weight)
+    x = 1000 * torch.tensor([1.0, 0.0, 1.0, 0.0]).expand(1, 1, 4)
+    assert algebra.norm_squared(x).item() == 0
+    assert gate(x).abs().max() < 4 * x.abs().max()
 
 
 def test_halve_and_double():

@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from cscnn.algebra import CliffordAlgebra
 from cscnn.nn import MVGELU, MVLayerNorm, MVLinear
-from cscnn.nn.functional import smooth_norm
+from cscnn.nn.functional import absolute_square, smooth_norm
 from cscnn.nn.linear import add_scalar_bias
 
 ACTIVATIONS = ("gate", "product")
@@ -36,7 +36,7 @@ class ProductGate(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         mixed = self.mix(x)
-        size = smooth_norm(self.algebra.norm_squared(mixed).abs()).unsqueeze(-1)
+        size = smooth_norm(absolute_square(mixed, self.algebra)).unsqueeze(-1)
         product = self.algebra.geometric_product(x, mixed / (1 + size))
         weight = self.weight[:, list(self.algebra.grades)]
         weight = weight.reshape(len(weight), *(1,) * (x.dim() - 3), -1)
@@ -49,7 +49,7 @@ class CSBlock(nn.Module):
     Args:
         algebra: the Clifford algebra.
         convs: the two convolutions, between fields, or along edges.
-        norm: normalise after each convolution; in spacetime by absolute squares.
+        norm: normalise after each convolution, by absolute squares.
         acts: the two activations.
     """
 
@@ -63,8 +63,7 @@ class CSBlock(nn.Module):
         super().__init__()
         self.convs = nn.ModuleList(convs)
         self.norms = nn.ModuleList(
-            MVLayerNorm(algebra, absolute=len(set(algebra.metric)) > 1) if norm else nn.Identity()
-            for _ in range(2)
+            MVLayerNorm(algebra, absolute=True) if norm else nn.Identity() for _ in range(2)
         )
         self.acts = nn.ModuleList(acts)
 

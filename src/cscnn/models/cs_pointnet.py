@@ -35,7 +35,7 @@ class CSPointNet(PointModel):
         kernel: ``"complete"`` or ``"implicit"`` (the paper's, slower on edges).
         kernel_options: options of the kernel, e.g. ``{"group": "O+"}`` for the arrow of time.
         activation: ``"gate"`` (the paper's) or ``"product"``, see `ProductGate`.
-        norm: normalise after each convolution of a block; in spacetime by absolute squares.
+        norm: normalise after each convolution of a block, in spacetime by absolute squares.
         aggregation, window: see `CliffordSteerablePointConv`.
         neighbours: typical number of edges per point, for the initial size of kernels.
         checkpointing: recompute blocks in the backward pass, for less memory.

@@ -149,7 +149,7 @@ class CSResNet(CSNetwork):
             ``{"unit_variance": False}`` gives the published initialisation.
         activation: ``"gate"`` (the paper's) or ``"product"``, see `ProductGate`.
         padding_mode: by default what the task's boundary asks for.
-        norm: normalise after each convolution of a block; in spacetime by absolute squares.
+        norm: normalise after each convolution of a block, in spacetime by absolute squares.
         checkpointing: recompute blocks in the backward pass, for less memory.
         backend: see `CliffordSteerableConv`.
         calibrate: set initial scales by a pass of noise, see `CSNetwork.calibrate_`.

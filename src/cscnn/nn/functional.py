@@ -113,6 +113,17 @@ def smooth_norm(q: Tensor) -> Tensor:
     return q.clamp(min=0.01).sqrt()
 
 
+def absolute_square(x: Tensor, algebra: CliffordAlgebra) -> Tensor:
+    """Sum over grades of the absolute values of their squares, (..., blades) -> (...).
+
+    Invariant, and without the cancellation of time-like and space-like grades it is small only for
+    multivectors that are small or null.
+    """
+    if all(sign > 0 for sign in algebra.metric):
+        return algebra.norm_squared(x)
+    return algebra.norm_squared_by_grade(x).abs().sum(-1)
+
+
 def widened(x: Tensor) -> Tensor:
     """x in a dtype whose squares and cubes do not overflow: half precision becomes float32."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
@@ -136,13 +147,10 @@ def grade_norm(x: Tensor, factor: Tensor, algebra: CliffordAlgebra) -> Tensor:
 def layer_norm(x: Tensor, algebra: CliffordAlgebra, absolute: bool = False) -> Tensor:
     """x / (m + 1e-6), m the mean of |x| over the channels at each point.
 
-    With ``absolute``, |x|² is the sum over grades of the absolute values of their squares, so that
-    time-like and space-like parts do not cancel.
+    With ``absolute``, |x|² is `absolute_square`.
     """
-    if absolute:
-        square = algebra.norm_squared_by_grade(widened(x)).abs().sum(-1)
-    else:
-        square = algebra.norm_squared(widened(x))
+    wide = widened(x)
+    square = absolute_square(wide, algebra) if absolute else algebra.norm_squared(wide)
     mean = smooth_norm(square).mean(1, keepdim=True)
     return (x / (mean + 1e-6).unsqueeze(-1)).to(x.dtype)
 
