@@ -48,6 +48,7 @@ CONTENDERS = {
         {"kernel_options": {"learn_head": False}},
         like="cs_resnet",
     ),
+    "cs_told": Contender("paper, with backgrounds", "cs_resnet", {}, True, "cs_resnet"),
     "resnet_told": Contender("ResNet, with backgrounds", "resnet", {}, True, "resnet"),
 }
 
@@ -67,7 +68,7 @@ ABLATIONS = {
         "cs_resnet", "cs_fixed_head", "resnet_told",
     ),
     "maxwell_spacetime": (
-        "ours", "ours_gate", "ours_blind", "ours_forward", "resnet_told",
+        "ours", "ours_gate", "ours_blind", "ours_forward", "cs_resnet", "cs_told", "resnet_told",
     ),
 }  # fmt: skip
 
@@ -111,6 +112,7 @@ SMALL = Study(
             rates=(1.5e-3, 5e-3, 1.5e-2, 5e-2),
             warmup=30,  # without it steerable networks blow up or die in the first steps
             kernel_width={"implicit": 4, "complete": 8},
+            longer={"resnet": 10, "fno": 15, "gfno": 12},
             own={"fno": {"modes": 4, "layers": 5}},  # more modes have no room on this grid
         ),
         "maxwell3d": Setting(
