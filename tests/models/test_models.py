@@ -91,7 +91,7 @@ def test_product_gate(metric):
 
 
 def test_product_gates_are_bounded_where_grades_cancel():
-    """1 + e2 has square zero in R^{1,1}, but neither part is null."""
+    """1 + e2 has square zero in R^{1,1}, but neither part is null; 1 + e1 + e2 has a null one."""
     algebra = CliffordAlgebra((1, -1))
     gate = ProductGate(algebra, 1)
     torch.nn.init.ones_(gate.mix.weight)
@@ -99,6 +99,8 @@ def test_product_gates_are_bounded_where_grades_cancel():
     x = 1000 * torch.tensor([1.0, 0.0, 1.0, 0.0]).expand(1, 1, 4)
     assert algebra.norm_squared(x).item() == 0
     assert gate(x).abs().max() < 4 * x.abs().max()
+    null = 1000 * torch.tensor([1e-3, 1.0, 1.0, 0.0]).expand(1, 1, 4)
+    assert gate(null).abs().max() > null.abs().max()  # no invariant sees how large it is
 
 
 def test_halve_and_double():

@@ -2,7 +2,7 @@
 
 Three choices, all linear in their last layer:
 
-- `FreeValues`: one weight per orbit of a fixed grid. The fewest parameters, none redundant.
+- `FreeValues`: one weight per orbit of a fixed grid. None of them is redundant.
 - `RadialNetwork`: a small network on invariants. Works at any points and resolution.
 - `GaussianRings`: a linear combination of fixed Gaussian rings, as escnn does.
 

@@ -24,7 +24,8 @@ class ProductGate(nn.Module):
     """gate(x) + weighted geometric product of x with a bounded channel mix of itself.
 
     The product brings the bilinear interactions of advection and forces. Its weights, one for each
-    channel and grade, start at zero: a gate that learns.
+    channel and grade, start at zero: a gate that learns. In spacetime the mix is bounded only as
+    far as its grades are not null: no invariant is large for all large null vectors.
     """
 
     def __init__(self, algebra: CliffordAlgebra, channels: int):

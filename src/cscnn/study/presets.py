@@ -41,7 +41,7 @@ CONTENDERS = {
         True,
         "ours",
     ),
-    # what the paper ablates
+    # the paper's network with fixed heads, as it ablates them, and told what ours is told
     "cs_fixed_head": Contender(
         "paper, fixed head weights",
         "cs_resnet",

@@ -192,10 +192,13 @@ class TrainConfig:
                 f"optimizer.lr must be positive and clip not negative, got {self.optimizer.lr}, "
                 f"{self.optimizer.clip}"
             )
-        if (self.model.width is None) == (self.model.params is None):
+        width, params = self.model.width, self.model.params
+        if width is None and params is None:
+            raise ValueError("how large? Give either model.width or model.params")
+        if width is not None and params is not None:
             raise ValueError(
-                "give either model.width or model.params (presets do: --model.params null), got "
-                f"width={self.model.width}, params={self.model.params}"
+                f"give either model.width or model.params, got {width} and {params}: if a preset "
+                "gives the other one, --model.params null removes it"
             )
 
     def to_dict(self) -> dict[str, Any]:
