@@ -26,6 +26,8 @@ def test_presets_are_valid(name: str, tmp_path: Path) -> None:
     [
         (["--preset", "smoke"], "unknown preset 'smoke'"),
         (["--data.trian", "x"], "unknown option data.trian: did you mean data.train?"),
+        (["--lr", "0.1"], "unknown option lr: did you mean optimizer.lr?"),
+        (["--no-such", "3"], "unknown option no-such"),
         (["--model.depth", "3"], "unknown option model.depth"),
         (["--data.batch", "x"], "data.batch"),
         (["--out", "X"], "needs training data: --data.train FILE"),
@@ -68,6 +70,7 @@ def test_bad_commands(
     error = capsys.readouterr().err
     assert message in error
     assert len(error.splitlines()) == 1
+    assert not (tmp_path / "run" / "config.json").exists()  # the right command may use the folder
 
 
 def test_short_names_are_not_looked_for_in_values() -> None:

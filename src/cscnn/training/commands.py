@@ -43,7 +43,8 @@ def preset_file(name: str) -> Path:
 
 
 def _guess(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    close = [k for k in known if k.split(".")[-1] == name]
+    close = close or difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f": did you mean {close[0]}?" if close else f": choose from {', '.join(known)}"
 
 
@@ -103,7 +104,7 @@ def _with_preset(arguments: list[str]) -> list[str]:
 def _explain(message: str, parser: Any) -> str:
     """An error of the parser, in one line and with a suggestion."""
     known = [name for name in parser.get_defaults().keys(branches=True)]  # noqa: C416
-    found = re.search(r"[Uu]nrecognized arguments?: --([\w.]+)", message)
+    found = re.search(r"[Uu]nrecognized arguments?: --([\w.-]+)", message)
     found = found or re.search(r"(?:Key|key|option|Option) '([\w.]+)' is not expected", message)
     group = re.search(r"Group '([\w.]+)' does not accept option '([\w.]+)'", message)
     line = " ".join(message.split())
@@ -149,8 +150,10 @@ def run(arguments: Sequence[str]) -> int:
     rows = finished.metrics()
     best = min(rows, key=lambda row: row.get("valid_loss", row["train_loss"]))
     name = "valid_loss" if "valid_loss" in best else "train_loss"
+    data = config.data
+    split = "" if data.test else " --split valid" if data.valid else " --data FILE"
     print(
         f"{finished.path}: {len(rows)} epochs, best {name} {best[name]:.4g} "
-        f"in epoch {best['epoch']:.0f}; next: cscnn evaluate {finished.path}"
+        f"in epoch {best['epoch'] + 1:.0f}; next: cscnn evaluate {finished.path}{split}"
     )
     return 0

@@ -67,7 +67,10 @@ class Run:
         """The data of a split, as given in the configuration."""
         path = self.config()["data"].get(split)
         if not path:
-            raise ValueError(f"{self.path}: the configuration names no data for split {split!r}")
+            raise ValueError(
+                f"{self.path}: the configuration names no data for split {split!r}; choose "
+                "another --split, or --data FILE"
+            )
         return open_fields(path)
 
     def metrics(self) -> list[dict[str, float]]:

@@ -83,6 +83,7 @@ def _train(config: TrainConfig) -> Run:
         compile=config.trainer.compile,
     )
     trainer = make_trainer(config)
+    begin(config)
     scaling_file = config.folder / "scaling.json"
     if trainer.is_global_zero and not scaling_file.exists():
         data.scaling.save(scaling_file)
@@ -130,7 +131,8 @@ def prepare(config: TrainConfig) -> Path | None:
                 (k, old.get(k), new.get(k)) for k in {**old, **new} if old.get(k) != new.get(k)
             )
             raise ValueError(
-                f"{folder} holds a run with {key}={before}, not {now}: choose another --out"
+                f"{folder} holds a run with {key}={before}, not {now}: choose another --out, or "
+                "remove it"
             )
     state = folder / "state.ckpt"
     if state.exists():
@@ -140,10 +142,14 @@ def prepare(config: TrainConfig) -> Path | None:
                 f"{folder} has trained for {done} epochs already, got trainer.epochs="
                 f"{config.trainer.epochs}"
             )
-    if getattr(rank_zero_only, "rank", 0) == 0:  # which alone writes
-        remove_leftovers(*(folder / name for name in WRITTEN))
-        write_text(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
     return state if state.exists() else None
+
+
+def begin(config: TrainConfig) -> None:
+    """The folder is this run's from now on; not before data and model are known to be possible."""
+    if getattr(rank_zero_only, "rank", 0) == 0:  # which alone writes
+        remove_leftovers(*(config.folder / name for name in WRITTEN))
+        write_text(config.folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
 
 
 def _epochs_done(state: Path) -> int:
