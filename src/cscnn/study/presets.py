@@ -130,7 +130,7 @@ SMALL = Study(
             test_windows=64,
             kernel_width={"implicit": 4, "complete": 8},
             warmup=20,
-            longer={"resnet": 7, "fno": 7, "gfno": 3},
+            longer={"resnet": 7, "fno": 15, "gfno": 5},
             own={"fno": {"modes": 4, "layers": 5}},  # more modes have no room on this grid
         ),
     },
