@@ -159,7 +159,6 @@ def claims(
         ("cs_resnet", "cs_fixed_head", "learnt head weights help"),
         ("ours", "ours_gate", "geometric products help"),
         ("ours", "ours_blind", "backgrounds help"),
-        ("cs_told", "cs_resnet", "backgrounds help the paper's network"),
         ("ours", "ours_implicit", "complete kernels help"),
         ("ours", "ours_no_norm", "normalisation helps"),
     )
