@@ -123,11 +123,20 @@ def test_sources_give_windows(source):
     assert len(background) == len(source.header.backgrounds)
 
 
-def test_example_of_the_page(tmp_path, monkeypatch):
+def test_examples_of_the_page(tmp_path, monkeypatch):
     page = Path(__file__).parents[2] / "docs" / "readers.md"
-    (example,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    examples = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     smoke_file(tmp_path / "NavierStokes2D_train_42_0.50000_32.h5", *random_flow(nt=6, nx=8, ny=8))
+    folder = tmp_path / "MHD_64" / "data" / "train"
+    sources = [well_file(folder / f"{name}.hdf5", 3) for name in "ab"]
     monkeypatch.chdir(tmp_path)
     found = {}
-    exec(example, found)
+    for example in examples:
+        options = 'fields=["velocity"], grades={"velocity": 2}'
+        exec(example.replace('grades={"magnetic_field": 2}', options), found)
     assert found["loss"] > 0
+    converted = open_fields("train.h5")
+    assert [f.grade for f in converted.header.fields] == [2]
+    assert len(converted) == 4
+    last = open_fields(sources[1], fields=["velocity"], grades={"velocity": 2}).read(1)
+    np.testing.assert_array_equal(converted.read(3)["velocity"], last["velocity"])

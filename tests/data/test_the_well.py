@@ -8,7 +8,6 @@ import pytest
 from layouts import AXES, NAMES, change, replace, well_file
 
 from cscnn.data import open_fields
-from cscnn.data.files import write
 from cscnn.data.readers import WellFile
 
 
@@ -65,20 +64,6 @@ def test_axial_fields(tmp_path):
         np.testing.assert_array_equal(component, polar[..., axis])
     with pytest.raises(ValueError, match=r"field velocity .* has grade 1 or 2, got 3"):
         open_fields(path, fields=["velocity"], grades={"velocity": 3})
-
-
-def test_conversion(tmp_path):
-    """To our format, as docs/readers.md says."""
-    path = well_file(tmp_path / "w.hdf5", 3)
-    source = open_fields(path, fields=["velocity"], grades={"velocity": 2})
-    trajectories = (source.read(number) for number in range(len(source)))
-    write(tmp_path / "train.h5", source.header, trajectories, range(len(source)))
-    ours = open_fields(tmp_path / "train.h5")
-    assert ours.header == source.header
-    for number in range(len(source)):
-        np.testing.assert_array_equal(
-            ours.read(number)["velocity"], source.read(number)["velocity"]
-        )
 
 
 def test_symmetric_tensors_are_no_multivectors(tmp_path):
