@@ -117,7 +117,7 @@ def absolute_square(x: Tensor, algebra: CliffordAlgebra) -> Tensor:
     """Sum over grades of the absolute values of their squares, (..., blades) -> (...).
 
     Invariant, and without the cancellation of time-like and space-like grades it is small only for
-    multivectors that are small or null.
+    multivectors that are small or have null grades. In Euclidean space it is the square, for less.
     """
     if all(sign > 0 for sign in algebra.metric):
         return algebra.norm_squared(x)
