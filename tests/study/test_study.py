@@ -41,7 +41,7 @@ SETTING = Setting(
     rates=(1e-3, 1e-2),
     test_windows=4,
     kernel_width={"complete": 4},
-    longer={"resnet": 3},
+    longer={"resnet": 2.5},
 )
 COMPLETE = {"kernel": "complete"}
 TINY = Study(
@@ -84,7 +84,7 @@ def test_every_model_size_and_seed_has_a_record(finished: Runner) -> None:
     assert [r["contender"] for r in blind] == ["ours", "ours_blind"]
     assert all(r["options"]["kernel_options"] == {"hidden_dim": 4} for r in blind)
     (longer,) = finished.records("sine_gordon", "time")
-    assert (longer["contender"], longer["curve"]["step"]) == ("resnet", [6, 12])
+    assert (longer["contender"], longer["curve"]["step"]) == ("resnet", [5, 10])
 
 
 def test_trials_in_processes_of_their_own(finished: Runner, tmp_path: Path) -> None:
@@ -155,6 +155,43 @@ def test_the_rate_is_that_of_the_least_validation_error(finished: Runner) -> Non
     for key in ("resnet", "ours"):
         found = {t.rate: finished.find(t) for t in TINY.tuning("sine_gordon") if t.key == key}
         assert rates[key] == min(found, key=lambda rate: found[rate]["valid"])
+
+
+def test_the_search_for_a_rate_goes_on_at_its_edges() -> None:
+    setting = replace(SETTING, rates=(1e-3, 1e-2), further_rates=(1e-5, 1e-4, 0.1))
+
+    def tried(errors: dict[float, float]) -> tuple[float, ...]:
+        return setting.rates_to_try(errors)
+
+    assert tried({}) == tried({1e-3: 1.0}) == (1e-3, 1e-2)  # wait for the others
+    assert tried({1e-3: 2.0, 1e-2: 1.0}) == (1e-3, 1e-2, 0.1)
+    assert tried({1e-3: 2.0, 1e-2: 1.0, 0.1: 3.0}) == (1e-3, 1e-2, 0.1)
+    assert tried({1e-3: 1.0, 1e-2: 2.0}) == (1e-4, 1e-3, 1e-2)
+    assert tried({1e-3: 1.0, 1e-2: 2.0, 1e-4: 0.5}) == (1e-5, 1e-4, 1e-3, 1e-2)
+    # all diverged: smaller ones, to the end
+    lost = dict.fromkeys((1e-5, 1e-4, 1e-3, 1e-2), math.inf)
+    assert tried(lost) == (1e-5, 1e-4, 1e-3, 1e-2)
+    assert replace(setting, further_rates=()).rates_to_try({1e-3: 1.0, 1e-2: 2.0}) == (1e-3, 1e-2)
+
+
+def test_runs_every_rate_of_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The errors fall with the rate here: the search ends with the largest there is."""
+    setting = replace(SETTING, further_rates=(1e-4, 0.1, 1.0))
+    runner = Runner(replace(TINY, settings={"sine_gordon": setting}), tmp_path, quiet=True)
+    records: dict[str, dict[str, Any]] = {}
+    goes: list[int] = []
+
+    def run(what: str, trials: list[Trial]) -> None:
+        missing = [t for t in trials if t.name not in records]
+        goes.append(len(missing))
+        records.update({t.name: {"valid": 1 / t.rate} for t in missing})
+
+    monkeypatch.setattr(runner, "run_trials", run)
+    monkeypatch.setattr(runner, "find", lambda trial: records.get(trial.name))
+    assert runner.rates("sine_gordon") is None
+    runner.run("sine_gordon", ())
+    assert goes == [4, 2, 2]
+    assert runner.rates("sine_gordon") == {"resnet": 1.0, "ours": 1.0}
 
 
 def test_symmetry_of_trained_models(finished: Runner) -> None:
@@ -309,6 +346,15 @@ def test_equal_time_needs_all_that_are_faster() -> None:
         found = claims("any", short, longer=longer, faster=("resnet", "fno"))
         return [claim.verdict for claim in found if claim.text == text]
 
+    kernels = [record("cs_complete", 0.3), record("cs_resnet", 0.5)]
+    short += [record("cs_complete", 0.6), kernels[1]]  # implicit steps take longest
+    found = claims(
+        "any", short, longer=[*late, kernels[0]], faster=("resnet", "fno", "cs_complete")
+    )
+    held = {claim.text: claim.verdict for claim in found if "kernels" in claim.text}
+    better = "complete kernels are at least as good as implicit ones at equal"
+    assert held[f"{better} parameters"] == "no, with one seed"
+    assert held[f"{better} training time"] == "yes, with one seed"
     assert verdicts(late) == ["no, with one seed"]
     assert verdicts(late[:1]) == verdicts([]) == []  # a short training says nothing
 

@@ -80,7 +80,7 @@ def _workers() -> int:
 
 def _list(runner: Any, tasks: list[str], parts: tuple[str, ...]) -> int:
     for task in tasks:
-        tuning = runner.study.tuning(task)
+        tuning = runner.tuning(task)
         rates = runner.rates(task) or {trial.key: trial.rate for trial in tuning}
         trials = [*tuning, *(t for part in parts for t in runner.study.trials(task, rates, part))]
         names = dict.fromkeys(trial.name for trial in trials)

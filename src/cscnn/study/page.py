@@ -43,8 +43,9 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
         "Every model has the same budget of parameters and sees the same windows in the same order "
         "for the same number of steps (AdamW, cosine schedule, gradients clipped at norm 1), "
         "unless said otherwise. Its learning rate is chosen on the validation split at the middle "
-        "training size; `≤` and `≥` mark the least and the largest that was tried. Errors are "
-        "those of one step on the test split, in units of the standard deviation of each field; "
+        "training size, and more of them are tried while the best is the least or the largest; `≤` "
+        "and `≥` mark the ends of that search. Errors are those of one step on the test split, in "
+        "units of the standard deviation of each field; "
         "`±` is half the distance of best and worst seed. Seconds per step are those of a forward "
         "and a backward pass, the least of all runs.",
         "",
@@ -126,8 +127,8 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
 TIME = (
     "## Error at equal training time",
     "",
-    "Networks whose steps are cheaper than ours take so many times more of them that they compute "
-    "about as long, with the same learning rates and the largest training set.",
+    "Networks whose steps are cheaper than ours take so many more of them that they compute about "
+    "as long, with the same learning rates and the largest training set.",
 )
 
 #: Models in pictures of forecasts, and fields of them.
@@ -184,6 +185,7 @@ def _settings(settings: Iterable[Setting]) -> list[str]:
         )
         batch = s.data.get("batch", 8)
         rates = ", ".join(f"{rate:g}" for rate in s.rates)
+        rates += "".join(f", ({rate:g})" for rate in s.further_rates)
         rows.append(
             f"| {s.task} | {s.params:,} | {s.steps} | {batch} | {rates} | {network} | {data} |"
         )
@@ -204,8 +206,9 @@ def _effort(records: Sequence[Record]) -> list[str]:
 
 
 def _rate(rate: float, setting: Setting) -> str:
-    """A learning rate, and whether it is the least or the largest that was tried."""
-    low, high = min(setting.rates), max(setting.rates)
+    """A learning rate, and whether it is the least or the largest that may be tried."""
+    every = (*setting.rates, *setting.further_rates)
+    low, high = min(every), max(every)
     edge = "" if low == high else "≤ " if rate == low else "≥ " if rate == high else ""
     return f"{edge}{rate:g}"
 

@@ -39,12 +39,14 @@ class Setting:
         data: options of `DataConfig`.
         steps: optimiser steps of a training, whatever the number of trajectories.
         rates: learning rates to choose from, on the validation split.
+        further_rates: more of them, tried one after the other for models whose best is the least
+            or the largest so far.
         checks: how often it is validated on the way.
         test_windows: windows of the test split that errors are averaged over.
         kernel_width: width of the networks that make steerable kernels, by ``"implicit"`` and
             ``"complete"``; without it the usual ones. With small budgets and few taps, wide ones
             leave too little for channels.
-        longer: how many times more steps than our network others take in the same time.
+        longer: how many times the steps of our network others take in the same time.
         own: further options of single models, by their names in the registry.
         warmup: steps over which the learning rate rises from zero.
     """
@@ -59,10 +61,11 @@ class Setting:
     data: Mapping[str, Any]
     steps: int
     rates: tuple[float, ...]
+    further_rates: tuple[float, ...] = ()
     checks: int = 10
     test_windows: int = 128
     kernel_width: Mapping[str, int] = field(default_factory=dict)
-    longer: Mapping[str, int] = field(default_factory=dict)
+    longer: Mapping[str, float] = field(default_factory=dict)
     own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     warmup: int = 0
 
@@ -70,6 +73,25 @@ class Setting:
     def tuned_on(self) -> int:
         """Training trajectories with which learning rates are chosen: the middle size."""
         return self.sizes[len(self.sizes) // 2]
+
+    def rates_to_try(self, errors: Mapping[float, float]) -> tuple[float, ...]:
+        """Learning rates of the search for the best of a model.
+
+        Args:
+            errors: of the rates that were tried, on the validation split.
+        """
+        tried = sorted(self.rates)
+        while all(rate in errors for rate in tried):
+            best = min(tried, key=lambda rate: errors[rate])
+            less = [rate for rate in self.further_rates if rate < tried[0]]
+            more = [rate for rate in self.further_rates if rate > tried[-1]]
+            if best == tried[0] and less:
+                tried.insert(0, max(less))
+            elif best == tried[-1] and more:
+                tried.append(min(more))
+            else:
+                break
+        return tuple(tried)
 
     def files(self, folder: Path) -> list[Plan]:
         """The data to make."""
@@ -119,13 +141,13 @@ class Trial:
     trajectories: int
     rate: float
     seed: int
-    longer: int = 1
+    longer: float = 1
 
     @property
     def name(self) -> str:
         """Of its folder."""
         name = f"{self.setting.task}-{self.key}-n{self.trajectories}-lr{self.rate:g}-s{self.seed}"
-        return name if self.longer == 1 else f"{name}-x{self.longer}"
+        return name if self.longer == 1 else f"{name}-x{self.longer:g}"
 
     @property
     def detailed(self) -> bool:
@@ -136,7 +158,7 @@ class Trial:
     def config(self, data: Path, runs: Path) -> TrainConfig:
         """The configuration of the training."""
         setting = self.setting
-        per_check = self.longer * setting.steps // setting.checks
+        per_check = round(self.longer * setting.steps / setting.checks)
         data_options = DataConfig(**setting.data)
         batch = data_options.batch
         files = {split: str(data / setting.task / f"{split}.h5") for split in SPLITS}
@@ -172,7 +194,7 @@ class Trial:
     def fingerprint(self) -> dict[str, Any]:
         """All that the result depends on, without names and the places of files."""
         setting, contender = asdict(self.setting), asdict(self.contender)
-        for name in ("sizes", "seeds", "rates", "longer"):
+        for name in ("sizes", "seeds", "rates", "further_rates", "longer"):
             del setting[name]
         for name in ("label", "like"):
             del contender[name]
@@ -221,14 +243,22 @@ class Study:
 
         return replace(self, scaling=some(self.scaling), ablations=some(self.ablations))
 
-    def tuning(self, task: str) -> list[Trial]:
-        """The trainings by which learning rates are chosen."""
-        setting = self.settings[task]
+    def tuning(
+        self, task: str, errors: Mapping[str, Mapping[float, float]] | None = None
+    ) -> list[Trial]:
+        """The trainings by which learning rates are chosen.
+
+        Args:
+            task: which.
+            errors: contender -> rate -> error on the validation split, of those that were tried.
+                What has to be tried next depends on them.
+        """
+        setting, errors = self.settings[task], errors or {}
         own = [key for key in self.scaling[task] if not self.contenders[key].like]
         return [
             Trial(setting, key, self.contenders[key], setting.tuned_on, rate, 0)
             for key in own
-            for rate in setting.rates
+            for rate in setting.rates_to_try(errors.get(key, {}))
         ]
 
     def trials(self, task: str, rates: Mapping[str, float], part: str) -> list[Trial]:

@@ -71,6 +71,8 @@ ABLATIONS = {
     ),
 }  # fmt: skip
 
+FURTHER = (1.5e-4, 5e-4, 5e-2, 1.5e-1, 5e-1)
+
 #: Half the depth of the published networks or less, and 5 taps instead of 7, so that a step takes
 #: tenths of a second.
 SMALL = Study(
@@ -87,8 +89,17 @@ SMALL = Study(
             data={"frames_in": 4, "frames_out": 1, "coarsen": 2, "batch": 4, "valid_windows": 64},
             steps=400,
             rates=(1.5e-3, 5e-3, 1.5e-2, 5e-2),
+            further_rates=FURTHER,
             kernel_width={"implicit": 4, "complete": 4},
-            longer={"resnet": 6, "fno": 18, "gfno": 7},
+            longer={
+                "resnet": 6,
+                "clifford_resnet": 1.2,
+                "steerable_resnet": 1.1,
+                "fno": 18,
+                "gfno": 7,
+                "cs_resnet": 1.6,
+                "cs_complete": 1.2,
+            },
         ),
         "maxwell_spacetime": Setting(
             "maxwell_spacetime",
@@ -109,9 +120,17 @@ SMALL = Study(
             data={"frames_in": 4, "batch": 2, "valid_windows": 48},
             steps=600,
             rates=(1.5e-3, 5e-3, 1.5e-2, 5e-2),
+            further_rates=FURTHER,
             warmup=30,  # without it steerable networks blow up or die in the first steps
             kernel_width={"implicit": 4, "complete": 8},
-            longer={"resnet": 10, "fno": 15, "gfno": 12},
+            longer={
+                "resnet": 10,
+                "clifford_resnet": 2.2,
+                "fno": 15,
+                "gfno": 12,
+                "cs_resnet": 1.1,
+                "cs_complete": 1.4,
+            },
             own={"fno": {"modes": 4, "layers": 5}},  # more modes have no room on this grid
         ),
         "maxwell3d": Setting(
@@ -126,10 +145,18 @@ SMALL = Study(
             data={"frames_in": 4, "frames_out": 1, "batch": 1, "valid_windows": 32},
             steps=200,
             rates=(1.5e-3, 5e-3, 1.5e-2),
+            further_rates=FURTHER,
             test_windows=64,
             kernel_width={"implicit": 4, "complete": 8},
             warmup=20,
-            longer={"resnet": 7, "fno": 15, "gfno": 5},
+            longer={
+                "resnet": 7,
+                "clifford_resnet": 1.7,
+                "fno": 15,
+                "gfno": 5,
+                "cs_resnet": 1.45,
+                "cs_complete": 1.1,
+            },
             own={"fno": {"modes": 4, "layers": 5}},  # more modes have no room on this grid
         ),
     },
@@ -159,6 +186,7 @@ PAPER = Study(
             steps=320_000,
             checks=50,
             rates=PAPER_RATES,
+            further_rates=(1e-4, 1e-2, 3e-2),
             test_windows=10_240,
         ),
         "maxwell_spacetime": Setting(
@@ -173,6 +201,7 @@ PAPER = Study(
             steps=64_000,
             checks=50,
             rates=PAPER_RATES,
+            further_rates=(1e-4, 1e-2, 3e-2),
             test_windows=2048,
         ),
         "maxwell3d": Setting(
@@ -187,6 +216,7 @@ PAPER = Study(
             steps=50_000,
             checks=50,
             rates=PAPER_RATES,
+            further_rates=(1e-4, 1e-2, 3e-2),
             test_windows=256,
         ),
     },

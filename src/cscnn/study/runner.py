@@ -47,17 +47,27 @@ class Runner:
         old = self.known.get(trial.name, {})
         return old if found is None and old.get("plan") == trial.fingerprint() else found
 
+    def tuning(self, task: str) -> list[Trial]:
+        """The search for learning rates, as far as it is known what to try."""
+        errors: dict[str, dict[float, float]] = {}
+        trials: list[Trial] = []
+        while len(found := self.study.tuning(task, errors)) > len(trials):
+            trials = found
+            for trial in trials:
+                if (record := self.find(trial)) is not None:
+                    errors.setdefault(trial.key, {})[trial.rate] = _valid(record)
+        return trials
+
     def rates(self, task: str) -> dict[str, float] | None:
         """Contender -> learning rate of the least validation error; None if some are missing."""
         best: dict[str, tuple[float, float]] = {}
-        for trial in self.study.tuning(task):
+        for trial in self.tuning(task):
             record = self.find(trial)
             if record is None:
                 return None
-            valid = record.get("valid")
-            score = float("inf") if valid is None else float(valid)
-            if trial.key not in best or score < best[trial.key][0]:
-                best[trial.key] = (score, trial.rate)
+            error = _valid(record)
+            if trial.key not in best or error < best[trial.key][0]:
+                best[trial.key] = (error, trial.rate)
         return {key: rate for key, (_, rate) in best.items()}
 
     def records(self, task: str, part: str) -> Records:
@@ -74,9 +84,8 @@ class Runner:
 
     def run(self, task: str, parts: Iterable[str]) -> None:
         """Everything of a task that is not there yet."""
-        self.run_trials(f"{task}, learning rates", self.study.tuning(task))
-        rates = self.rates(task)
-        assert rates is not None
+        while (rates := self.rates(task)) is None:
+            self.run_trials(f"{task}, learning rates", self.tuning(task))
         for part in parts:
             self.run_trials(f"{task}, {part}", self.study.trials(task, rates, part))
 
@@ -124,7 +133,7 @@ class Runner:
         found: dict[str, Any] = {}
         for task in self.study.settings:
             rates = self.rates(task) or {}
-            trials = self.study.tuning(task)
+            trials = self.tuning(task)
             for part in PARTS:
                 trials += self.study.trials(task, rates, part) if rates else []
             found |= {t.name: r for t in trials if (r := self.find(t)) is not None}
@@ -133,6 +142,12 @@ class Runner:
     def save(self, path: Path) -> None:
         """All records in one file, for `known`."""
         write_text(path, json.dumps(self.everything(), indent=None) + "\n")
+
+
+def _valid(record: Mapping[str, Any]) -> float:
+    """Error on the validation split; infinite if the training diverged."""
+    valid = record.get("valid")
+    return float("inf") if valid is None else float(valid)
 
 
 def read_known(path: Path) -> dict[str, dict[str, Any]]:

@@ -59,6 +59,8 @@ def scores(records: Sequence[Record]) -> dict[str, dict[int, Score]]:
 
 #: The models of other people.
 BASELINES = ("resnet", "clifford_resnet", "steerable_resnet", "fno", "gfno")
+#: The same network with all steerable kernels and with the paper's.
+KERNELS = ("cs_complete", "cs_resnet")
 
 
 @dataclass(frozen=True)
@@ -142,16 +144,13 @@ def claims(
                         found["resnet"][size], (labels[key], labels["resnet"]), 0.5,
                     )
                 )  # fmt: skip
-    if "cs_complete" in found and "cs_resnet" in found:
-        size = max({*found["cs_complete"]} & {*found["cs_resnet"]}, default=0)
-    else:
-        size = 0
-    if size:
+    complete, implicit = KERNELS
+    if size := max({*found.get(complete, {})} & {*found.get(implicit, {})}, default=0):
         result.append(
             compare(
                 "complete kernels are at least as good as implicit ones at equal parameters",
-                found["cs_complete"][size], found["cs_resnet"][size],
-                (labels["cs_complete"], labels["cs_resnet"]), 1.0,
+                found[complete][size], found[implicit][size],
+                (labels[complete], labels[implicit]), 1.0,
             )
         )  # fmt: skip
     parts = scores(ablations)
@@ -203,4 +202,12 @@ def _equal_time(
         return []
     best = min(known, key=lambda k: known[k].mean)
     text = "ours is ahead of every baseline at equal training time"
-    return [compare(text, found["ours"][size], known[best], (labels["ours"], labels[best]), 1.0)]
+    result = [compare(text, found["ours"][size], known[best], (labels["ours"], labels[best]), 1.0)]
+    complete, implicit = (
+        (late if key in faster else found).get(key, {}).get(size) for key in KERNELS
+    )
+    if complete is not None and implicit is not None:
+        text = "complete kernels are at least as good as implicit ones at equal training time"
+        names = labels[KERNELS[0]], labels[KERNELS[1]]
+        result.append(compare(text, complete, implicit, names, 1.0))
+    return result
