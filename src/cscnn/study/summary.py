@@ -190,24 +190,27 @@ def _equal_time(
     longer: Sequence[Record],
     faster: Collection[str],
 ) -> list[Claim]:
-    """Ours beside others of its training time: those that are trained longer, and slower ones."""
+    """Networks beside others of their training time: trained longer where their steps are cheap."""
     late = scores(longer)
     sizes = {n for by in late.values() for n in by} & {*found.get("ours", {})}
     if not sizes:
         return []
     size = max(sizes)
-    rivals = {k: (late if k in faster else found).get(k, {}).get(size) for k in BASELINES}
-    known = {k: score for k, score in rivals.items() if score is not None}
-    if not known or any(k in found and k not in known for k in faster):  # some are missing
-        return []
-    best = min(known, key=lambda k: known[k].mean)
-    text = "ours is ahead of every baseline at equal training time"
-    result = [compare(text, found["ours"][size], known[best], (labels["ours"], labels[best]), 1.0)]
-    complete, implicit = (
-        (late if key in faster else found).get(key, {}).get(size) for key in KERNELS
-    )
-    if complete is not None and implicit is not None:
-        text = "complete kernels are at least as good as implicit ones at equal training time"
-        names = labels[KERNELS[0]], labels[KERNELS[1]]
-        result.append(compare(text, complete, implicit, names, 1.0))
-    return result
+
+    def timed(key: str) -> Score | None:
+        return (late if key in faster else found).get(key, {}).get(size)
+
+    def verdict(text: str, key: str, other: str) -> list[Claim]:
+        mine, its = timed(key), timed(other)
+        if mine is None or its is None:
+            return []
+        text = f"{text} at equal training time"
+        return [compare(text, mine, its, (labels[key], labels[other]), 1.0)]
+
+    result = []
+    there = [key for key in BASELINES if key in found]
+    scored = {key: score for key in there if (score := timed(key)) is not None}
+    if there and len(scored) == len(there):  # none is missing
+        best = min(scored, key=lambda key: scored[key].mean)
+        result += verdict("ours is ahead of every baseline", "ours", best)
+    return result + verdict("complete kernels are at least as good as implicit ones", *KERNELS)
