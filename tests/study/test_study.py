@@ -20,11 +20,10 @@ from cscnn.cli import main
 from cscnn.evaluation.subject import NonFinitePrediction
 from cscnn.study import PARTS, presets
 from cscnn.study.freedom import degrees_of_freedom, kernel_dimension
-from cscnn.study.measure import run_trial
+from cscnn.study.measure import record_file, run_trial
 from cscnn.study.page import write_page
 from cscnn.study.plan import Contender, Setting, Study, Trial
 from cscnn.study.runner import Runner, read_known
-from cscnn.study.summary import Claim, Score, claims, compare, scores
 from cscnn.training.module import Forecast
 
 SETTING = Setting(
@@ -111,6 +110,7 @@ def test_a_broken_trial_ends_the_others(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="unknown model 'nobody'"):
         Runner(TINY, tmp_path, workers=2, quiet=True).run_trials("two", trials)
     assert not multiprocessing.active_children()
+    assert not record_file(trials[1], tmp_path).exists()  # nobody waited for it
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at processes through /proc")
@@ -188,10 +188,34 @@ def test_runs_every_rate_of_the_search(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(runner, "run_trials", run)
     monkeypatch.setattr(runner, "find", lambda trial: records.get(trial.name))
-    assert runner.rates("sine_gordon") is None
+    assert runner.rates("sine_gordon") == {}
     runner.run("sine_gordon", ())
     assert goes == [4, 2, 2]
     assert runner.rates("sine_gordon") == {"resnet": 1.0, "ours": 1.0}
+    # Of models whose search has not ended nothing is planned.
+    del records[next(name for name in records if name.startswith("sine_gordon-ours-n2-lr1-"))]
+    assert runner.rates("sine_gordon") == {"resnet": 1.0}
+    planned = {trial.key for trial in runner.trials("sine_gordon", ("scaling", "ablations"))}
+    assert planned == {"resnet", "ours"}  # the latter's search
+    assert {t.rate for t in runner.missing("sine_gordon") if t.key == "ours"} == {1.0}
+
+
+def test_a_search_that_finds_no_records_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = Runner(TINY, tmp_path, quiet=True)
+    monkeypatch.setattr("cscnn.study.runner.prepare_data", lambda *_: None)
+    monkeypatch.setattr("cscnn.study.runner.timed", lambda trial, out: (trial, {}, 0.0))
+    with pytest.raises(RuntimeError, match=r"the record of sine_gordon-resnet-n2-\S* is not"):
+        runner.run("sine_gordon", PARTS)
+
+
+def test_rates_are_checked() -> None:
+    for rates in ((), (1e-2, 1e-3), (1e-3, 1e-3)):
+        with pytest.raises(ValueError, match="must be different and ascending"):
+            replace(SETTING, rates=rates)
+    with pytest.raises(ValueError, match=r"further rate 0.01 is not beyond"):
+        replace(SETTING, further_rates=(0.01,))
 
 
 def test_symmetry_of_trained_models(finished: Runner) -> None:
@@ -214,8 +238,17 @@ def test_a_second_run_only_draws(
     assert "![What kernels lack](figures/kernels.png)" in text
     assert "| ours, blind |" in text
     assert "backgrounds help" in text
-    assert "ours is ahead of every baseline at equal training time" in text
+    assert "ours is ahead of every baseline (1) at equal training time" in text
     assert "≥ 0.01" in text or "≤ 0.001" in text
+    assert "Not run yet" not in text
+    assert ", measured side by side (median)" in text
+    assert "of them: processor" in text
+    wider = replace(TINY, settings={"sine_gordon": replace(SETTING, further_rates=(1e-9,))})
+    inner = Runner(wider, finished.out, quiet=True)
+    monkeypatch.setattr(inner, "rates", lambda task: finished.rates(task))
+    again = write_page(inner, ["sine_gordon"], tmp_path / "again").read_text(encoding="utf-8")
+    assert "0.001, 0.01, (1e-09)" in again
+    assert "≤ 0.001" not in again  # not the end of the search
 
 
 def test_records_of_an_earlier_study_are_not_run_again(
@@ -225,10 +258,28 @@ def test_records_of_an_earlier_study_are_not_run_again(
     known = read_known(tmp_path / "results.json")
     monkeypatch.setattr("cscnn.study.runner.prepare_data", _must_not_be_called)
     Runner(TINY, tmp_path / "a", known=known, quiet=True).run("sine_gordon", ("scaling",))
+    assert known["sine_gordon-seconds"].keys() == {"resnet", "ours", "ours_blind"}
     some = next(iter(known.values()))
     some["plan"]["setting"]["steps"] = 5  # another plan: not reused
     with pytest.raises(AssertionError, match="must not be called"):
         Runner(TINY, tmp_path / "b", known=known, quiet=True).run("sine_gordon", ("scaling",))
+
+
+def test_saving_loses_nothing(finished: Runner, tmp_path: Path) -> None:
+    """A study that has not got far keeps the records it was given."""
+    finished.save(tmp_path / "results.json")
+    known = read_known(tmp_path / "results.json")
+    wider = replace(TINY, settings={"sine_gordon": replace(SETTING, seeds=2)})
+    runner = Runner(wider, tmp_path / "b", known=known, quiet=True)
+    assert {trial.seed for trial in runner.missing("sine_gordon")} == {1}
+    known["sine_gordon-other-n2-lr1-s0"] = {"plan": {}}
+    Runner(wider, tmp_path / "b", known=known, quiet=True).save(tmp_path / "results.json")
+    assert read_known(tmp_path / "results.json") == known
+    # A finished one does not carry along what is not its own.
+    Runner(TINY, tmp_path / "b", known=known, quiet=True).save(tmp_path / "results.json")
+    assert known.keys() - read_known(tmp_path / "results.json").keys() == {
+        "sine_gordon-other-n2-lr1-s0"
+    }
 
 
 def _must_not_be_called(*_: object) -> None:
@@ -246,9 +297,13 @@ def test_an_interrupted_trial_goes_on(
         patch.setattr(Forecast, "training_step", _stop_in_second_epoch(Forecast.training_step))
         with pytest.raises(KeyboardInterrupt):
             run_trial(trial, tmp_path)
-    state = tmp_path / "runs" / trial.name / "state.ckpt"
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
+    for name in ("data", "runs"):
+        shutil.move(tmp_path / name, moved / name)
+    state = moved / "runs" / trial.name / "state.ckpt"
     assert state.exists()
-    record = run_trial(trial, tmp_path)
+    record = run_trial(trial, moved)
     assert record["error"] == pytest.approx(reference["error"], rel=1e-5)
     assert record["curve"]["valid"] == pytest.approx(reference["curve"]["valid"], rel=1e-5)
     assert not state.exists()
@@ -263,28 +318,6 @@ def _stop_in_second_epoch(step: Any) -> Any:
     return stopping
 
 
-def test_scores_and_verdicts() -> None:
-    records = [
-        {"contender": "a", "trajectories": 8, "error": e, "label": "A"} for e in (1.0, 2.0, 3.0)
-    ]
-    records.append({"contender": "b", "trajectories": 8, "label": "B", "diverged": "nan"})
-    found = scores(records)
-    assert found["a"][8].mean == 2.0
-    assert found["a"][8].spread == 1.0
-    assert str(found["b"][8]) == "diverged"
-    low, mixed, high = Score((1.0, 1.1)), Score((1.0, 4.2)), Score((4.0, 4.1))
-    verdicts = [compare("", x, high, ("x", "high"), 1.0).verdict for x in (low, mixed)]
-    assert verdicts == ["yes", "within the spread of the seeds"]
-    assert compare("", high, low, ("high", "low"), 1.0).verdict == "no"
-    assert isinstance(compare("", low, high, ("", ""), 0.1), Claim)
-    assert compare("", low, high, ("", ""), 0.1).verdict == "no"
-    half = Score((0.4, 0.6)), Score((1.01, 1.02))
-    assert compare("", *half, ("", ""), 0.5).verdict == "within the spread of the seeds"
-    lost = Score((math.inf, math.inf))
-    assert compare("", low, lost, ("", ""), 1.0).verdict == "yes"
-    assert compare("", lost, lost, ("", ""), 1.0).verdict == "within the spread of the seeds"
-
-
 @pytest.mark.usefixtures("no_kernels")
 def test_pages_of_unfinished_studies(finished: Runner, tmp_path: Path) -> None:
     """Diverged and missing trainings are left out of figures, and said."""
@@ -292,11 +325,11 @@ def test_pages_of_unfinished_studies(finished: Runner, tmp_path: Path) -> None:
     for change in ("diverged", "missing"):
         known = read_known(tmp_path / "results.json")
         for name, record in list(known.items()):
-            if record["trajectories"] == 2 and record["contender"] == "ours":
+            if record.get("trajectories") == 2 and record["contender"] == "ours":
                 if change == "missing" and "lr0.001" not in name:
                     del known[name]
                 elif change == "diverged":
-                    for key in ("error", "valid", "one_step", "curve", "options", "symmetry"):
+                    for key in ("error", "seconds_per_step", "one_step", "options", "symmetry"):
                         record.pop(key, None)
                     record["diverged"] = "the loss is nan"
         runner = Runner(TINY, tmp_path / change, known=known, quiet=True)
@@ -332,31 +365,6 @@ def test_degrees_of_freedom() -> None:
     assert sum(p.numel() for p in free.kernel.parameters()) == 4 * 19
     resnet = models.build("resnet", "navier_stokes", width=2, blocks=1)
     assert degrees_of_freedom(resnet) == resnet.n_parameters()
-
-
-def test_equal_time_needs_all_that_are_faster() -> None:
-    def record(key: str, error: float) -> dict[str, Any]:
-        return {"contender": key, "label": key, "trajectories": 8, "error": error}
-
-    short = [record("ours", 0.2), record("resnet", 0.5), record("fno", 0.4), record("gfno", 0.3)]
-    late = [record("resnet", 0.1), record("fno", 0.15)]
-    text = "ours is ahead of every baseline at equal training time"
-
-    def verdicts(longer: list[dict[str, Any]]) -> list[str]:
-        found = claims("any", short, longer=longer, faster=("resnet", "fno"))
-        return [claim.verdict for claim in found if claim.text == text]
-
-    kernels = [record("cs_complete", 0.3), record("cs_resnet", 0.5)]
-    short += [record("cs_complete", 0.6), kernels[1]]  # implicit steps take longest
-    found = claims(
-        "any", short, longer=[*late, kernels[0]], faster=("resnet", "fno", "cs_complete")
-    )
-    held = {claim.text: claim.verdict for claim in found if "kernels" in claim.text}
-    better = "complete kernels are at least as good as implicit ones at equal"
-    assert held[f"{better} parameters"] == "no, with one seed"
-    assert held[f"{better} training time"] == "yes, with one seed"
-    assert verdicts(late) == ["no, with one seed"]
-    assert verdicts(late[:1]) == verdicts([]) == []  # a short training says nothing
 
 
 def test_options_of_a_trial() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -51,14 +52,14 @@ def _study(args: argparse.Namespace) -> int:
     from cscnn.study.presets import STUDIES
     from cscnn.study.runner import Runner, read_known
 
-    study = STUDIES[args.preset]
-    study = study.only(args.models) if args.models else study
+    whole = STUDIES[args.preset]
+    study = whole.only(args.models) if args.models else whole
     tasks = args.tasks or list(TASKS)
     if unknown := [task for task in tasks if task not in study.settings]:
         raise ValueError(f"unknown task {unknown[0]!r}: choose from {', '.join(TASKS)}")
     if args.workers is not None and args.workers < 1:
         raise ValueError(f"--workers must be positive, got {args.workers}")
-    known = read_known(args.known) if args.known else None
+    known = read_known(args.known) if args.known else {}
     runner = Runner(study, args.out, args.workers or _workers(), known)
     if args.list:
         return _list(runner, tasks, args.parts)
@@ -66,7 +67,11 @@ def _study(args: argparse.Namespace) -> int:
     if not args.draw:
         for task in tasks:
             runner.run(task, args.parts)
-    page = write_page(runner, list(TASKS), args.page or args.out)
+    folder = args.page or args.out
+    runner = Runner(whole, args.out, runner.workers, known)
+    if any(runner.missing(task) for task in TASKS) and (folder / "results.json").is_file():
+        runner.known = {**read_known(folder / "results.json"), **known}  # keep what is on the page
+    page = write_page(runner, list(TASKS), folder)
     runner.save(page.with_suffix(".json"))
     print(page)
     return 0
@@ -80,12 +85,15 @@ def _workers() -> int:
 
 def _list(runner: Any, tasks: list[str], parts: tuple[str, ...]) -> int:
     for task in tasks:
-        tuning = runner.tuning(task)
-        rates = runner.rates(task) or {trial.key: trial.rate for trial in tuning}
-        trials = [*tuning, *(t for part in parts for t in runner.study.trials(task, rates, part))]
-        names = dict.fromkeys(trial.name for trial in trials)
-        done = sum(runner.find(t) is not None for t in {t.name: t for t in trials}.values())
-        print(f"{task}: {len(names)} trainings, {done} done")
-        for name in names:
-            print(f"  {name}")
+        tuning, rates = runner.tuning(task), runner.rates(task)
+        unknown = {trial.key: math.nan for trial in tuning if trial.key not in rates}
+        trials = [*tuning]
+        for part in parts:
+            trials += runner.study.trials(task, {**rates, **unknown}, part)
+        trials = list({trial.name: trial for trial in trials}.values())
+        done = sum(runner.find(trial) is not None for trial in trials)
+        about = "about " if unknown else ""
+        print(f"{task}: {about}{len(trials)} trainings, {done} done")
+        for trial in trials:
+            print("  " + trial.name.replace("-lrnan-", "-lr?-"))  # not known yet
     return 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cscnn.study.summary import Record, scores
+from cscnn.study.summary import Record, scores, step_seconds
 from cscnn.viz.backend import pyplot
 
 #: Colours of the models, the same in all figures; variants of ours are grey.
@@ -85,13 +85,13 @@ def plot_convergence(records: Sequence[Record]) -> Any:
     for key, label in names.items():
         some = [
             r for r in records
-            if r["contender"] == key and r["trajectories"] == size and "curve" in r
+            if r["contender"] == key and r["trajectories"] == size and "seconds_per_step" in r
         ]  # fmt: skip
         if not some:
             continue
         steps = np.array(some[0]["curve"]["step"])
         valid = np.mean(np.array([r["curve"]["valid"] for r in some], float), 0)  # None is NaN
-        seconds = steps * min(r["seconds_per_step"] for r in some)
+        seconds = steps * step_seconds(some)[key]
         for ax, x in zip(axes, (steps, seconds), strict=True):
             ax.plot(x, valid, color=COLOURS.get(key, "#999999"), label=label)
     axes[0].set(xlabel="steps", ylabel="validation error (scaled MSE)", yscale="log")
@@ -152,7 +152,7 @@ def plot_frames(records: Records) -> Any | None:
                     label=record["label"],
                 )  # fmt: skip
             else:
-                first, *others = frames["relative_l2"]
+                first, *others = (np.nan if e is None else e for e in frames["relative_l2"])
                 ax.plot([place], [first], marker="o", color=colour, label=record["label"])
                 ax.vlines(place, min(others), max(others), color=colour, lw=3, alpha=0.5)
         if boosted:

@@ -8,19 +8,24 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import shutil
+import statistics
 import threading
 import time
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from cscnn.atomic import write_text
-from cscnn.data import Scaling, open_fields
+from cscnn.data import FieldSource, Scaling, open_fields
 from cscnn.evaluation import symmetry
 from cscnn.evaluation.evaluate import plain
 from cscnn.evaluation.subject import NonFinitePrediction, Subject
+from cscnn.measure import machine
 from cscnn.progress import Bar
 from cscnn.study.freedom import degrees_of_freedom
 from cscnn.study.plan import Trial
@@ -59,10 +64,12 @@ def run_trial(trial: Trial, out: Path) -> dict[str, Any]:
     folder = config.folder
     plan = folder / "plan.json"
     text = json.dumps(trial.fingerprint()) + "\n"
-    if plan.exists() and plan.read_text(encoding="utf-8") != text:
-        shutil.rmtree(folder)  # of another plan under the same name
+    if folder.exists() and not (plan.exists() and plan.read_text(encoding="utf-8") == text):
+        shutil.rmtree(folder)  # of another plan under the same name, or half removed
     folder.mkdir(parents=True, exist_ok=True)
     write_text(plan, text)
+    # The plan says what the run is. The paths of the data are free: the study may have been moved.
+    (folder / "config.json").unlink(missing_ok=True)
     scaling = folder / "scaling.json"
     if not scaling.exists():  # one scale for all sizes: that of the whole training split
         common = out / "data" / trial.setting.task / "scaling.json"
@@ -76,9 +83,12 @@ def run_trial(trial: Trial, out: Path) -> dict[str, Any]:
         "trajectories": trial.trajectories,
         "rate": trial.rate,
         "seed": trial.seed,
+        "machine": machine(),
     }
     try:
-        record |= measure(train(config), trial)
+        run = train(config)
+        record |= plain(_validation(run))
+        record |= plain(measure(run, trial))
     except (NonFiniteLoss, NonFinitePrediction) as error:
         record["diverged"] = str(error)
     save_record(trial, out, record)
@@ -86,34 +96,41 @@ def run_trial(trial: Trial, out: Path) -> dict[str, Any]:
     return record
 
 
+def _validation(run: Run) -> dict[str, Any]:
+    """How training went, without a look at the test split."""
+    rows = run.metrics()
+    losses = [row["valid_loss"] for row in rows if math.isfinite(row["valid_loss"])]
+    if not losses:
+        raise NonFiniteLoss("the validation error was never finite")
+    return {
+        "valid": min(losses),
+        "curve": {
+            "step": [row["step"] for row in rows],
+            "valid": [row["valid_loss"] for row in rows],
+            "train": [row["train_loss"] for row in rows],
+        },
+    }
+
+
 def measure(run: Run, trial: Trial) -> dict[str, Any]:
     """Errors, symmetry and cost of a trained model."""
-    rows = run.metrics()
-    if not any(math.isfinite(row["valid_loss"]) for row in rows):
-        raise NonFiniteLoss("the validation error was never finite")
-    model = run.model(
-        "cpu" if (device := torch.accelerator.current_accelerator()) is None else device
-    )
-    data = trial.setting.data
     with run.source("test") as source:
-        subject = Subject(model, run.scaling(), source, int(data.get("coarsen", 1)), batch=8)
+        subject = _subject(run, trial, source)
         chosen = subject.choose(trial.setting.test_windows, seed=0)
         quiet = Bar("windows", quiet=True)
         one_step = subject.one_step(chosen, quiet)
+        if not math.isfinite(one_step["scaled_mse"]):
+            raise NonFinitePrediction(f"the test error is {one_step['scaled_mse']}")
         x = subject.scaled_input(chosen[:2]).float().to(subject.device)
+        batch = _batch(subject, trial)
+        model = subject.model
         result: dict[str, Any] = {
             "parameters": model.n_parameters(),
             "degrees_of_freedom": degrees_of_freedom(model),
             "options": model.config["options"],
             "error": one_step["scaled_mse"],
             "one_step": one_step,
-            "valid": min(row["valid_loss"] for row in rows),
-            "curve": {
-                "step": [row["step"] for row in rows],
-                "valid": [row["valid_loss"] for row in rows],
-                "train": [row["train_loss"] for row in rows],
-            },
-            "seconds_per_step": step_seconds(subject, chosen[: int(data.get("batch", 8))]),
+            "seconds_per_step": min(_step_seconds(subject, batch) for _ in range(5)),
             "point_group": symmetry.point_group_error(model, x),
         }
         if trial.detailed:
@@ -121,23 +138,59 @@ def measure(run: Run, trial: Trial) -> dict[str, Any]:
             result["rollout"], samples = subject.rollouts(min(SOME, len(source)), None, quiet)
             packed: dict[str, Any] = dict(samples)
             np.savez_compressed(run.path / "samples.npz", **packed)
-    return plain(result)
+    return result
 
 
-def step_seconds(subject: Subject, numbers: list[int], repeats: int = 5) -> float:
-    """Forward and backward pass on a batch: the least of several, as other work only adds."""
-    x = subject.scaled_input(numbers).float().to(subject.device)
+def _subject(run: Run, trial: Trial, source: FieldSource) -> Subject:
+    device = torch.accelerator.current_accelerator() or "cpu"
+    coarsen = int(trial.setting.data.get("coarsen", 1))
+    return Subject(run.model(device), run.scaling(), source, coarsen, batch=8)
+
+
+def _batch(subject: Subject, trial: Trial) -> Tensor:
+    """Inputs of a step of training."""
+    size = int(trial.setting.data.get("batch", 8))
+    return subject.scaled_input(subject.choose(size, seed=0)).float().to(subject.device)
+
+
+def _step_seconds(subject: Subject, x: Tensor) -> float:
+    """Of a forward and a backward pass."""
     parameters = list(subject.model.parameters())
-    found = []
     subject.model.train()
-    for _ in range(repeats):
-        start = time.perf_counter()
-        loss = subject.model(x).square().mean()
-        gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
-        float(next(g for g in gradients if g is not None).flatten()[0].abs())  # waits for devices
-        found.append(time.perf_counter() - start)
+    start = time.perf_counter()
+    loss = subject.model(x).square().mean()
+    gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
+    float(next(g for g in gradients if g is not None).flatten()[0].abs())  # waits for devices
+    seconds = time.perf_counter() - start
     subject.model.eval()
-    return min(found)
+    return seconds
+
+
+def compare_seconds(trials: Sequence[Trial], out: Path, threads: int) -> dict[str, float]:
+    """Seconds of a step of each trained model, side by side in one process: contender -> median.
+
+    Args:
+        trials: one of each contender, all trained in ``out``.
+        out: folder of the study.
+        threads: of a training.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    found: dict[str, list[float]] = {trial.key: [] for trial in trials}
+    try:
+        with ExitStack() as files:
+            rows = []
+            for trial in trials:
+                run = Run(out / "runs" / trial.name)
+                data = out / "data" / trial.setting.task / "test.h5"
+                subject = _subject(run, trial, files.enter_context(open_fields(data)))
+                rows.append((trial.key, subject, _batch(subject, trial)))
+            for _ in range(10):  # in turn, so that other work slows all of them
+                for key, subject, x in rows:
+                    found[key].append(_step_seconds(subject, x))
+    finally:
+        torch.set_num_threads(before)
+    return {key: statistics.median(seconds[1:]) for key, seconds in found.items()}
 
 
 def prepare_data(trials: list[Trial], out: Path, workers: int, bar: Bar) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,11 @@ import numpy as np
 
 from cscnn.atomic import write_text
 from cscnn.data import open_fields
-from cscnn.measure import machine
 from cscnn.study import figures
+from cscnn.study.claims import claims
 from cscnn.study.plan import Setting
 from cscnn.study.runner import Runner
-from cscnn.study.summary import Record, claims, scores
+from cscnn.study.summary import Record, scores, step_seconds
 from cscnn.viz import draw_kernel_story, plot_comparison, plot_rollouts
 from cscnn.viz.backend import pyplot, save
 
@@ -33,21 +34,24 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
     ablations = {task: found for task in tasks if (found := runner.records(task, "ablations"))}
     longer = {task: found for task in tasks if (found := runner.records(task, "time"))}
     study = runner.study
+    timed = all(runner.seconds(task) for task in scaling)
     discussed = (folder / "results_discussion.md").is_file()
     comments = " What we make of it: [discussion](results_discussion.md)." if discussed else ""
     lines = [
         f"# Results: the paper's experiments at size `{study.name}`",
         "",
-        f"Written by `cscnn study --preset {study.name}`; machine: {_machine()}.{comments}",
+        f"Written by `cscnn study --preset {study.name}`.{comments}",
         "",
         "Every model has the same budget of parameters and sees the same windows in the same order "
         "for the same number of steps (AdamW, cosine schedule, gradients clipped at norm 1), "
-        "unless said otherwise. Its learning rate is chosen on the validation split at the middle "
-        "training size, and more of them are tried while the best is the least or the largest; `≤` "
-        "and `≥` mark the ends of that search. Errors are those of one step on the test split, in "
-        "units of the standard deviation of each field; "
-        "`±` is half the distance of best and worst seed. Seconds per step are those of a forward "
-        "and a backward pass, the least of all runs.",
+        "unless said otherwise. Ours is told the constant vectors of its task (the direction of "
+        "buoyancy, the displacement from input to target), which others are not; the ablations say "
+        "what that does. Learning rates are chosen on the validation split at the middle training "
+        "size, and more of them (in brackets) are tried while the best is the least or the "
+        "largest; `≤` and `≥` mark the ends of that search. Errors are those of one step on the "
+        "test split, in units of the standard deviation of each field; `±` is half the distance of "
+        "best and worst seed. Seconds per step are those of a forward and a backward pass"
+        f"{', measured side by side (median)' if timed else ', the least of all runs'}.",
         "",
         *_settings([study.settings[task] for task in tasks]),
         *_effort(list(runner.everything().values())),
@@ -70,17 +74,27 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
         lines += ["## What was expected, and what was found", ""]
         lines += ["| task | statement | holds | numbers |", "|---|---|---|---|"]
         for task, found in scaling.items():
-            faster = study.settings[task].longer
-            late = longer.get(task, ())
-            for claim in claims(task, found, ablations.get(task, ()), late, faster):
+            verdicts = claims(
+                task,
+                found,
+                ablations.get(task, ()),
+                longer.get(task, ()),
+                study.settings[task].longer,
+                study.scaling[task],
+                study.settings[task].seeds,
+            )
+            for claim in verdicts:
                 lines.append(f"| {task} | {claim.text} | {claim.verdict} | {claim.found} |")
         lines.append("")
         if longer:
             lines += [*TIME, ""]
         for task, found in longer.items():
-            ours = [r for r in scaling.get(task, []) if r["contender"] == "ours"]
             size = max(r["trajectories"] for r in found)
-            both = [*found, *(r for r in ours if r["trajectories"] == size)]
+            slow = [
+                r for r in scaling.get(task, ())
+                if r["trajectories"] == size and r["contender"] not in study.settings[task].longer
+            ]  # fmt: skip
+            both = sorted([*found, *slow], key=lambda r: study.scaling[task].index(r["contender"]))
             lines += [f"### {task}", "", *_table(both, study.settings[task]), ""]
         lines += ["## Convergence", ""]
         for task, found in scaling.items():
@@ -100,7 +114,7 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
         alt = "relative test error by frame of the observer"
         lines += picture("frames", figures.plot_frames(scaling), alt)
     if ablations:
-        lines += ["## Ablations", ""]
+        lines += ["## Ablations", "", BORROWED, ""]
         lines += picture(
             "ablations", figures.plot_ablations(ablations), "errors without one ingredient"
         )
@@ -116,9 +130,10 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
     lines += ["## Kernels", ""]
     for name, caption in draw_kernel_story(pictures):
         lines += [f"![{caption}](figures/{name})", "", caption, ""]
-    missing = [task for task in tasks if task not in scaling]
-    if missing:
-        lines += [f"Not run yet: {', '.join(missing)}.", ""]
+    missing = {task: len(runner.missing(task)) for task in tasks}
+    counts = [f"{task} ({count} trainings or more)" for task, count in missing.items() if count]
+    if counts:
+        lines += [f"Not run yet: {', '.join(counts)}.", ""]
     path = folder / "results.md"
     write_text(path, "\n".join(lines).rstrip() + "\n")
     return path
@@ -128,7 +143,14 @@ TIME = (
     "## Error at equal training time",
     "",
     "Networks whose steps are cheaper than ours take so many more of them that they compute about "
-    "as long, with the same learning rates and the largest training set.",
+    "as long, with the same learning rates and the largest training set. Slower ones take the same "
+    "steps as ours.",
+)
+
+BORROWED = (
+    "With the middle training size. A network that lacks an ingredient has the learning rate of "
+    "the one that it is compared with, or, without products, that of the network with gates; its "
+    "own might suit it better."
 )
 
 #: Models in pictures of forecasts, and fields of them.
@@ -160,10 +182,6 @@ def _fields(runner: Runner, records: Sequence[Record], task: str) -> Any | None:
         return plot_comparison(samples, source.header, fields=FIELDS.get(task), title=task)
 
 
-def _machine() -> str:
-    return ", ".join(f"{name} {value}" for name, value in machine().items())
-
-
 def _options(options: Mapping[str, Any]) -> str:
     return " ".join(f"{k} {v}" for k, v in options.items())
 
@@ -193,20 +211,27 @@ def _settings(settings: Iterable[Setting]) -> list[str]:
 
 
 def _effort(records: Sequence[Record]) -> list[str]:
-    done = [r for r in records if "curve" in r]
+    done = [r for r in records if "curve" in r and "seconds_per_step" in r]
     if not done:
         return []
     seconds = sum(r["curve"]["step"][-1] * r["seconds_per_step"] for r in done)
-    return [
-        f"{len(done)} trainings; their steps take {seconds / 3600:.1f} hours of the machine, one "
-        "training at a time on the threads that it had; data, validation and measurements come on "
-        "top.",
-        "",
+    machines = Counter(
+        ", ".join(f"{name} {value}" for name, value in r["machine"].items())
+        for r in done
+        if "machine" in r
+    )
+    lines = [
+        f"{len(done)} trainings; their steps take {seconds / 3600:.1f} hours, one training at a "
+        "time; data, validation and measurements come on top.",
+        *(f"Machine of {count} of them: {name}." for name, count in machines.most_common()),
     ]
+    return [" ".join(lines), ""]
 
 
-def _rate(rate: float, setting: Setting) -> str:
-    """A learning rate, and whether it is the least or the largest that may be tried."""
+def _rate(rate: float, setting: Setting, borrowed: bool) -> str:
+    """A learning rate, and whether it is the least or the largest of a search."""
+    if borrowed:
+        return f"{rate:g}"
     every = (*setting.rates, *setting.further_rates)
     low, high = min(every), max(every)
     edge = "" if low == high else "≤ " if rate == low else "≥ " if rate == high else ""
@@ -216,9 +241,10 @@ def _rate(rate: float, setting: Setting) -> str:
 def _table(records: Sequence[Record], setting: Setting) -> list[str]:
     sizes = sorted({r["trajectories"] for r in records})
     found = scores(records)
+    seconds = step_seconds(records)
     head = [
         "model", *(f"{n} simulations" for n in sizes), "steps", "learning rate", "width",
-        "parameters", "degrees of freedom", "s / step", "grid symmetries",
+        "parameters", "degrees of freedom", "s / step", "s of all steps", "grid symmetries",
     ]  # fmt: skip
     rows = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
     best = {n: min(by[n].mean for by in found.values() if n in by) for n in sizes}
@@ -228,20 +254,24 @@ def _table(records: Sequence[Record], setting: Setting) -> list[str]:
         for n in sizes:
             score = found[key].get(n)
             text = "" if score is None else str(score)
-            cells.append(f"**{text}**" if score is not None and score.mean == best[n] else text)
+            ahead = score is not None and score.finite and score.mean == best[n]
+            cells.append(f"**{text}**" if ahead else text)
         if some:
-            options = some[0]["options"]
+            first = some[0]
+            options, steps = first["options"], first["curve"]["step"][-1]
             width = f"{options.get('width', '')}"
             if options.get("inner") not in (None, options.get("width")):
                 width += f" / {options['inner']}"
+            violations = [float(r["point_group"]) for r in some if r["point_group"] is not None]
             cells += [
-                f"{some[0]['curve']['step'][-1]:.0f}",
-                _rate(some[0]["rate"], setting),
+                f"{steps:.0f}",
+                _rate(first["rate"], setting, first["borrowed"]),
                 width,
-                f"{some[0]['parameters']:,}",
-                f"{some[0]['degrees_of_freedom']:,}",
-                f"{min(r['seconds_per_step'] for r in some):.3f}",
-                f"{max(float(r['point_group']) for r in some):.0e}",
+                f"{first['parameters']:,}",
+                f"{first['degrees_of_freedom']:,}",
+                f"{seconds[key]:.3f}",
+                f"{steps * seconds[key]:.0f}",
+                f"{max(violations):.0e}" if violations else "not finite",
             ]
         rows.append(f"| {label} | {' | '.join(cells)} |")
     still = [r["one_step"]["persistence"] for r in records if "one_step" in r]
@@ -257,4 +287,4 @@ def _relative(records: Sequence[Record]) -> str:
     if not some:
         return "no model of the largest size has finished"
     best = min(some, key=lambda r: float(r["error"]))
-    return f"the best model here, {best['label']}, {best['one_step']['relative_l2']:.3g}"
+    return f"the best run here, of {best['label']}, {best['one_step']['relative_l2']:.3g}"

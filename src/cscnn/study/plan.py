@@ -69,18 +69,26 @@ class Setting:
     own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     warmup: int = 0
 
+    def __post_init__(self) -> None:
+        if not self.rates or sorted({*self.rates}) != list(self.rates):
+            raise ValueError(f"learning rates must be different and ascending, got {self.rates}")
+        low, high = self.rates[0], self.rates[-1]
+        if inside := [rate for rate in self.further_rates if low <= rate <= high]:
+            raise ValueError(f"further rate {inside[0]} is not beyond {self.rates}")
+
     @property
     def tuned_on(self) -> int:
         """Training trajectories with which learning rates are chosen: the middle size."""
         return self.sizes[len(self.sizes) // 2]
 
     def rates_to_try(self, errors: Mapping[float, float]) -> tuple[float, ...]:
-        """Learning rates of the search for the best of a model.
+        """Learning rates of the search for the best of a model: as far as errors say, and the next.
 
         Args:
-            errors: of the rates that were tried, on the validation split.
+            errors: of the rates that were tried, on the validation split; infinite if training
+                diverged.
         """
-        tried = sorted(self.rates)
+        tried = list(self.rates)
         while all(rate in errors for rate in tried):
             best = min(tried, key=lambda rate: errors[rate])
             less = [rate for rate in self.further_rates if rate < tried[0]]
@@ -262,7 +270,7 @@ class Study:
         ]
 
     def trials(self, task: str, rates: Mapping[str, float], part: str) -> list[Trial]:
-        """The trainings of a part, once the learning rates are known.
+        """The trainings of a part, of the contenders whose learning rates are known.
 
         Args:
             task: which.
@@ -275,6 +283,7 @@ class Study:
             keys, sizes = self.ablations.get(task, ()), (setting.tuned_on,)
         elif part == "time":
             keys, sizes = tuple(k for k in keys if k in setting.longer), (max(sizes),)
+        keys = tuple(k for k in keys if (self.contenders[k].like or k) in rates)
         return [
             Trial(
                 setting,

@@ -71,7 +71,7 @@ ABLATIONS = {
     ),
 }  # fmt: skip
 
-FURTHER = (1.5e-4, 5e-4, 5e-2, 1.5e-1, 5e-1)
+FURTHER = (1.5e-4, 5e-4, 1.5e-1, 5e-1)
 
 #: Half the depth of the published networks or less, and 5 taps instead of 7, so that a step takes
 #: tenths of a second.
@@ -145,7 +145,7 @@ SMALL = Study(
             data={"frames_in": 4, "frames_out": 1, "batch": 1, "valid_windows": 32},
             steps=200,
             rates=(1.5e-3, 5e-3, 1.5e-2),
-            further_rates=FURTHER,
+            further_rates=(5e-2, *FURTHER),
             test_windows=64,
             kernel_width={"implicit": 4, "complete": 8},
             warmup=20,

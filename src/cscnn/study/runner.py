@@ -13,7 +13,7 @@ from typing import Any
 from cscnn.atomic import write_text
 from cscnn.progress import Bar, duration
 from cscnn.study import PARTS
-from cscnn.study.measure import load_record, prepare_data, start_worker, timed
+from cscnn.study.measure import compare_seconds, load_record, prepare_data, start_worker, timed
 from cscnn.study.plan import Study, Trial
 
 Records = list[dict[str, Any]]
@@ -58,25 +58,52 @@ class Runner:
                     errors.setdefault(trial.key, {})[trial.rate] = _valid(record)
         return trials
 
-    def rates(self, task: str) -> dict[str, float] | None:
-        """Contender -> learning rate of the least validation error; None if some are missing."""
-        best: dict[str, tuple[float, float]] = {}
+    def rates(self, task: str) -> dict[str, float]:
+        """Contender -> learning rate of the least validation error, where the search has ended."""
+        errors: dict[str, dict[float, float]] = {}
+        unfinished = set()
         for trial in self.tuning(task):
-            record = self.find(trial)
-            if record is None:
-                return None
-            error = _valid(record)
-            if trial.key not in best or error < best[trial.key][0]:
-                best[trial.key] = (error, trial.rate)
-        return {key: rate for key, (_, rate) in best.items()}
+            if (record := self.find(trial)) is None:
+                unfinished.add(trial.key)
+            else:
+                errors.setdefault(trial.key, {})[trial.rate] = _valid(record)
+        return {
+            key: min(by_rate, key=lambda rate: by_rate[rate])
+            for key, by_rate in errors.items()
+            if key not in unfinished
+        }
+
+    def trials(self, task: str, parts: Iterable[str] = PARTS) -> list[Trial]:
+        """The trainings of a task without repetitions, as far as learning rates are known."""
+        rates = self.rates(task)
+        found = self.tuning(task)
+        for part in parts:
+            found += self.study.trials(task, rates, part)
+        return list({trial.name: trial for trial in found}.values())
+
+    def missing(self, task: str, parts: Iterable[str] = PARTS) -> list[Trial]:
+        """Those of them that have no record; while learning rates are searched, more will come."""
+        return [trial for trial in self.trials(task, parts) if self.find(trial) is None]
 
     def records(self, task: str, part: str) -> Records:
         """What is there of a part."""
-        rates = self.rates(task)
-        if rates is None:
-            return []
-        trials = self.study.trials(task, rates, part)
-        return [r for r in map(self.find, trials) if r is not None]
+        seconds = self.seconds(task)
+        found = []
+        for trial in self.study.trials(task, self.rates(task), part):
+            if (record := self.find(trial)) is not None:
+                contender = trial.contender
+                record = {**record, "label": contender.label, "borrowed": bool(contender.like)}
+                if trial.key in seconds and "seconds_per_step" in record:
+                    record["seconds_per_step"] = seconds[trial.key]
+                found.append(record)
+        return found
+
+    def seconds(self, task: str) -> dict[str, float]:
+        """Contender -> seconds of a step, if they were measured side by side; else nothing."""
+        name = _seconds_name(task)
+        path = self.out / "records" / f"{name}.json"
+        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+        return dict(found or self.known.get(name, {}))
 
     def samples(self, record: Mapping[str, Any]) -> Path:
         """Where the forecasts of a detailed trial are, if it was run here."""
@@ -84,39 +111,58 @@ class Runner:
 
     def run(self, task: str, parts: Iterable[str]) -> None:
         """Everything of a task that is not there yet."""
-        while (rates := self.rates(task)) is None:
-            self.run_trials(f"{task}, learning rates", self.tuning(task))
+        while missing := [t for t in self.tuning(task) if self.find(t) is None]:
+            self.run_trials(f"{task}, learning rates", missing)
         for part in parts:
-            self.run_trials(f"{task}, {part}", self.study.trials(task, rates, part))
+            trials = self.study.trials(task, self.rates(task), part)
+            missing = [t for t in trials if self.find(t) is None]
+            self.run_trials(f"{task}, {part}", missing)
+        self.measure_seconds(task)
+
+    def measure_seconds(self, task: str) -> None:
+        """Time a step of each trained model beside the others, unless that was done."""
+        trained: dict[str, Trial] = {}
+        for trial in self.trials(task):
+            if (self.out / "runs" / trial.name / "model.safetensors").is_file():
+                trained.setdefault(trial.key, trial)
+        if {*trained} <= {*self.seconds(task)}:
+            return
+        found = compare_seconds(list(trained.values()), self.out, self._threads)
+        path = self.out / "records" / f"{_seconds_name(task)}.json"
+        write_text(path, json.dumps(found, indent=1) + "\n")
 
     def run_trials(self, what: str, trials: list[Trial]) -> None:
-        """Run those of the trials that have no record."""
-        missing = [t for t in trials if self.find(t) is None]
-        if not missing:
+        """Run trials, whether they have records or not."""
+        if not trials:
             return
         self.out.mkdir(parents=True, exist_ok=True)
-        prepare_data(missing, self.out, self.workers, Bar("trajectories", quiet=self.quiet))
+        prepare_data(trials, self.out, self.workers, Bar("trajectories", quiet=self.quiet))
         bar = Bar("runs", quiet=self.quiet)
-        bar(what, 0, len(missing))
-        for done, (trial, record, seconds) in enumerate(self._results(missing), 1):
+        bar(what, 0, len(trials))
+        for done, (trial, record, seconds) in enumerate(self._results(trials), 1):
             if not self.quiet:
                 result = record.get("error", record.get("diverged"))
                 shown = f"{result:.4g}" if isinstance(result, float) else result
                 print(f"{trial.name}: {shown} in {duration(seconds)}", flush=True)
-            bar(what, done, len(missing))
+            bar(what, done, len(trials))
+        if lost := [trial.name for trial in trials if self.find(trial) is None]:
+            raise RuntimeError(f"the record of {lost[0]} is not in {self.out / 'records'}")
+
+    @property
+    def _threads(self) -> int:
+        """Of each training."""
+        return max(1, (os.cpu_count() or 1) // self.workers)
 
     def _results(self, trials: list[Trial]) -> Iterator[tuple[Trial, dict[str, Any], float]]:
         """Records and seconds, in the order in which they are finished."""
-        workers = min(self.workers, len(trials))
-        if workers == 1:
+        if self.workers == 1:
             yield from (timed(trial, self.out) for trial in trials)
             return
-        threads = max(1, (os.cpu_count() or 1) // workers)
         pool = ProcessPoolExecutor(
-            workers,
+            min(self.workers, len(trials)),
             mp_context=multiprocessing.get_context("spawn"),
             initializer=start_worker,
-            initargs=(threads,),
+            initargs=(self._threads,),
         )
         try:
             for job in as_completed([pool.submit(timed, trial, self.out) for trial in trials]):
@@ -130,18 +176,25 @@ class Runner:
 
     def everything(self) -> dict[str, dict[str, Any]]:
         """All records of the study that there are, by the names of their trials."""
-        found: dict[str, Any] = {}
-        for task in self.study.settings:
-            rates = self.rates(task) or {}
-            trials = self.tuning(task)
-            for part in PARTS:
-                trials += self.study.trials(task, rates, part) if rates else []
-            found |= {t.name: r for t in trials if (r := self.find(t)) is not None}
-        return found
+        return {
+            trial.name: record
+            for task in self.study.settings
+            for trial in self.trials(task)
+            if (record := self.find(trial)) is not None
+        }
 
     def save(self, path: Path) -> None:
-        """All records in one file, for `known`."""
-        write_text(path, json.dumps(self.everything(), indent=None) + "\n")
+        """All records in one file, for `known`. Of an unfinished study, with those known before."""
+        unfinished = any(self.missing(task) for task in self.study.settings)
+        found = {**self.known, **self.everything()} if unfinished else self.everything()
+        for task in self.study.settings:
+            if seconds := self.seconds(task):
+                found[_seconds_name(task)] = seconds
+        write_text(path, json.dumps(found, indent=None) + "\n")
+
+
+def _seconds_name(task: str) -> str:
+    return f"{task}-seconds"
 
 
 def _valid(record: Mapping[str, Any]) -> float:
