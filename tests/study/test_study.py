@@ -247,7 +247,7 @@ def test_a_second_run_only_draws(
     inner = Runner(wider, finished.out, quiet=True)
     monkeypatch.setattr(inner, "rates", lambda task: finished.rates(task))
     again = write_page(inner, ["sine_gordon"], tmp_path / "again").read_text(encoding="utf-8")
-    assert "0.001, 0.01, (1e-09)" in again
+    assert "(1e-09), 0.001, 0.01" in again
     assert "≤ 0.001" not in again  # not the end of the search
 
 
@@ -417,3 +417,7 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "holds no records" in capsys.readouterr().err
     assert main(["study", "--draw", "--out", str(tmp_path / "empty")]) == 0
     assert json.loads((tmp_path / "empty" / "results.json").read_text()) == {}
+    kept = {"navier_stokes-ours-n8-lr1-s0": {"plan": {}}}
+    (tmp_path / "empty" / "results.json").write_text(json.dumps(kept))
+    assert main(["study", "--draw", "--out", str(tmp_path / "empty")]) == 0
+    assert json.loads((tmp_path / "empty" / "results.json").read_text()) == kept

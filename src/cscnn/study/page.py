@@ -57,6 +57,11 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
         *_effort(list(runner.everything().values())),
     ]
 
+    missing = {task: len(runner.missing(task)) for task in tasks}
+    counts = [f"{task} ({count} trainings or more)" for task, count in missing.items() if count]
+    if counts:
+        lines += [f"Not run yet: {', '.join(counts)}.", ""]
+
     def picture(name: str, figure: Any, alt: str) -> list[str]:
         if figure is None:
             return []
@@ -130,10 +135,6 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
     lines += ["## Kernels", ""]
     for name, caption in draw_kernel_story(pictures):
         lines += [f"![{caption}](figures/{name})", "", caption, ""]
-    missing = {task: len(runner.missing(task)) for task in tasks}
-    counts = [f"{task} ({count} trainings or more)" for task, count in missing.items() if count]
-    if counts:
-        lines += [f"Not run yet: {', '.join(counts)}.", ""]
     path = folder / "results.md"
     write_text(path, "\n".join(lines).rstrip() + "\n")
     return path
@@ -202,8 +203,8 @@ def _settings(settings: Iterable[Setting]) -> list[str]:
             f"{k}={v}" for k, v in {**options, **s.data}.items() if k != "batch"
         )
         batch = s.data.get("batch", 8)
-        rates = ", ".join(f"{rate:g}" for rate in s.rates)
-        rates += "".join(f", ({rate:g})" for rate in s.further_rates)
+        every = sorted((*s.rates, *s.further_rates))
+        rates = ", ".join(f"{rate:g}" if rate in s.rates else f"({rate:g})" for rate in every)
         rows.append(
             f"| {s.task} | {s.params:,} | {s.steps} | {batch} | {rates} | {network} | {data} |"
         )
