@@ -241,7 +241,7 @@ def test_a_second_run_only_draws(
     assert "ours is ahead of every baseline (1) at equal training time" in text
     assert "≥ 0.01" in text or "≤ 0.001" in text
     assert "Not run yet" not in text
-    assert ", measured side by side (median)" in text
+    assert ", the median of some side by side (processor" in text
     assert "of them: processor" in text
     wider = replace(TINY, settings={"sine_gordon": replace(SETTING, further_rates=(1e-9,))})
     inner = Runner(wider, finished.out, quiet=True)
@@ -258,7 +258,7 @@ def test_records_of_an_earlier_study_are_not_run_again(
     known = read_known(tmp_path / "results.json")
     monkeypatch.setattr("cscnn.study.runner.prepare_data", _must_not_be_called)
     Runner(TINY, tmp_path / "a", known=known, quiet=True).run("sine_gordon", ("scaling",))
-    assert known["sine_gordon-seconds"].keys() == {"resnet", "ours", "ours_blind"}
+    assert known["sine_gordon-timing"]["seconds"].keys() == {"resnet", "ours", "ours_blind"}
     some = next(iter(known.values()))
     some["plan"]["setting"]["steps"] = 5  # another plan: not reused
     with pytest.raises(AssertionError, match="must not be called"):

@@ -166,8 +166,8 @@ def _step_seconds(subject: Subject, x: Tensor) -> float:
     return seconds
 
 
-def compare_seconds(trials: Sequence[Trial], out: Path, threads: int) -> dict[str, float]:
-    """Seconds of a step of each trained model, side by side in one process: contender -> median.
+def compare_seconds(trials: Sequence[Trial], out: Path, threads: int) -> dict[str, Any]:
+    """Seconds of a step of each trained model, side by side in one process: medians, and where.
 
     Args:
         trials: one of each contender, all trained in ``out``.
@@ -185,12 +185,14 @@ def compare_seconds(trials: Sequence[Trial], out: Path, threads: int) -> dict[st
                 data = out / "data" / trial.setting.task / "test.h5"
                 subject = _subject(run, trial, files.enter_context(open_fields(data)))
                 rows.append((trial.key, subject, _batch(subject, trial)))
-            for _ in range(10):  # in turn, so that other work slows all of them
+            for _ in range(7):  # in turn, so that other work slows all of them
                 for key, subject, x in rows:
+                    _step_seconds(subject, x)  # memory and caches are those of another model
                     found[key].append(_step_seconds(subject, x))
+        medians = {key: statistics.median(seconds) for key, seconds in found.items()}
+        return {"machine": machine(), "seconds": medians}
     finally:
         torch.set_num_threads(before)
-    return {key: statistics.median(seconds[1:]) for key, seconds in found.items()}
 
 
 def prepare_data(trials: list[Trial], out: Path, workers: int, bar: Bar) -> None:

@@ -34,7 +34,7 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
     ablations = {task: found for task in tasks if (found := runner.records(task, "ablations"))}
     longer = {task: found for task in tasks if (found := runner.records(task, "time"))}
     study = runner.study
-    timed = all(runner.seconds(task) for task in scaling)
+    timings = [runner.timing(task) for task in scaling]
     discussed = (folder / "results_discussion.md").is_file()
     comments = " What we make of it: [discussion](results_discussion.md)." if discussed else ""
     lines = [
@@ -51,7 +51,7 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
         "largest; `≤` and `≥` mark the ends of that search. Errors are those of one step on the "
         "test split, in units of the standard deviation of each field; `±` is half the distance of "
         "best and worst seed. Seconds per step are those of a forward and a backward pass"
-        f"{', measured side by side (median)' if timed else ', the least of all runs'}.",
+        f"{_timed(timings)}.",
         "",
         *_settings([study.settings[task] for task in tasks]),
         *_effort(list(runner.everything().values())),
@@ -183,6 +183,18 @@ def _fields(runner: Runner, records: Sequence[Record], task: str) -> Any | None:
         return plot_comparison(samples, source.header, fields=FIELDS.get(task), title=task)
 
 
+def _machine(found: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in found.items())
+
+
+def _timed(timings: Sequence[Mapping[str, Any]]) -> str:
+    """How seconds were measured, and where."""
+    if not timings or not all(timings):
+        return ", the least of all runs"
+    machines = dict.fromkeys(_machine(timing["machine"]) for timing in timings)
+    return f", the median of some side by side ({'; '.join(machines)})"
+
+
 def _options(options: Mapping[str, Any]) -> str:
     return " ".join(f"{k} {v}" for k, v in options.items())
 
@@ -216,11 +228,7 @@ def _effort(records: Sequence[Record]) -> list[str]:
     if not done:
         return []
     seconds = sum(r["curve"]["step"][-1] * r["seconds_per_step"] for r in done)
-    machines = Counter(
-        ", ".join(f"{name} {value}" for name, value in r["machine"].items())
-        for r in done
-        if "machine" in r
-    )
+    machines = Counter(_machine(r["machine"]) for r in done if "machine" in r)
     lines = [
         f"{len(done)} trainings; their steps take {seconds / 3600:.1f} hours, one training at a "
         "time; data, validation and measurements come on top.",

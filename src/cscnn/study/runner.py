@@ -87,7 +87,7 @@ class Runner:
 
     def records(self, task: str, part: str) -> Records:
         """What is there of a part."""
-        seconds = self.seconds(task)
+        seconds = self.timing(task).get("seconds", {})
         found = []
         for trial in self.study.trials(task, self.rates(task), part):
             if (record := self.find(trial)) is not None:
@@ -98,9 +98,9 @@ class Runner:
                 found.append(record)
         return found
 
-    def seconds(self, task: str) -> dict[str, float]:
-        """Contender -> seconds of a step, if they were measured side by side; else nothing."""
-        name = _seconds_name(task)
+    def timing(self, task: str) -> dict[str, Any]:
+        """Seconds of steps that were measured side by side, and on what machine, if they were."""
+        name = _timing_name(task)
         path = self.out / "records" / f"{name}.json"
         found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
         return dict(found or self.known.get(name, {}))
@@ -125,10 +125,10 @@ class Runner:
         for trial in self.trials(task):
             if (self.out / "runs" / trial.name / "model.safetensors").is_file():
                 trained.setdefault(trial.key, trial)
-        if {*trained} <= {*self.seconds(task)}:
+        if {*trained} <= {*self.timing(task).get("seconds", {})}:
             return
         found = compare_seconds(list(trained.values()), self.out, self._threads)
-        path = self.out / "records" / f"{_seconds_name(task)}.json"
+        path = self.out / "records" / f"{_timing_name(task)}.json"
         write_text(path, json.dumps(found, indent=1) + "\n")
 
     def run_trials(self, what: str, trials: list[Trial]) -> None:
@@ -188,13 +188,13 @@ class Runner:
         unfinished = any(self.missing(task) for task in self.study.settings)
         found = {**self.known, **self.everything()} if unfinished else self.everything()
         for task in self.study.settings:
-            if seconds := self.seconds(task):
-                found[_seconds_name(task)] = seconds
+            if timing := self.timing(task):
+                found[_timing_name(task)] = timing
         write_text(path, json.dumps(found, indent=None) + "\n")
 
 
-def _seconds_name(task: str) -> str:
-    return f"{task}-seconds"
+def _timing_name(task: str) -> str:
+    return f"{task}-timing"
 
 
 def _valid(record: Mapping[str, Any]) -> float:
