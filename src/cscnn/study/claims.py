@@ -153,10 +153,12 @@ def claims(
         result += verdict(f"{text} training time", KERNELS[0], KERNELS[1:], timed)
 
     parts = scores(ablations)
+    borrowed = {r["contender"] for r in ablations if r.get("borrowed")}
     for with_it, without, text in INGREDIENTS:
         for size in {*parts.get(with_it, {})} & {*parts.get(without, {})}:
             by = {key: parts[key][size] for key in (with_it, without)}
-            result += verdict(text, with_it, (without,), by)
+            said = f"{text}, at the same learning rate" if without in borrowed else text
+            result += verdict(said, with_it, (without,), by)
     return [*result, *_symmetry(records)]
 
 

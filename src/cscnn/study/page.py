@@ -49,7 +49,7 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
         "what that does. Learning rates are chosen on the validation split at the middle training "
         "size, and more of them (in brackets) are tried while the best is the least or the "
         "largest; `≤` and `≥` mark the ends of that search. Errors are those of one step on the "
-        "test split, in units of the standard deviation of each field; `±` is half the distance of "
+        "XX is half the distance of "
         "best and worst seed. Seconds per step are those of a forward and a backward pass"
         f"{_timed(timings)}.",
         "",
@@ -119,7 +119,11 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
         alt = "relative test error by frame of the observer"
         lines += picture("frames", figures.plot_frames(scaling), alt)
     if ablations:
-        lines += ["## Ablations", "", BORROWED, ""]
+        lines += [
+            "## Ablations",
+            "",
+            *_borrowed([r for found in ablations.values() for r in found]),
+        ]
         lines += picture(
             "ablations", figures.plot_ablations(ablations), "errors without one ingredient"
         )
@@ -146,12 +150,6 @@ TIME = (
     "Networks whose steps are cheaper than ours take so many more of them that they compute about "
     "as long, with the same learning rates and the largest training set. Slower ones take the same "
     "steps as ours.",
-)
-
-BORROWED = (
-    "With the middle training size. A network that lacks an ingredient has the learning rate of "
-    "the one that it is compared with, or, without products, that of the network with gates; its "
-    "own might suit it better."
 )
 
 #: Models in pictures of forecasts, and fields of them.
@@ -235,6 +233,17 @@ def _effort(records: Sequence[Record]) -> list[str]:
         *(f"Machine of {count} of them: {name}." for name, count in machines.most_common()),
     ]
     return [" ".join(lines), ""]
+
+
+def _borrowed(records: Sequence[Record]) -> list[str]:
+    names = dict.fromkeys(f'"{r["label"]}"' for r in records if r["borrowed"])
+    if not names:
+        return []
+    return [
+        f"With the middle training size. {', '.join(names)} have the learning rate of the network "
+        "that they vary; their own might suit them better.",
+        "",
+    ]
 
 
 def _rate(rate: float, setting: Setting, borrowed: bool) -> str:

@@ -262,7 +262,8 @@ class Study:
                 What has to be tried next depends on them.
         """
         setting, errors = self.settings[task], errors or {}
-        own = [key for key in self.scaling[task] if not self.contenders[key].like]
+        keys = dict.fromkeys((*self.scaling[task], *self.ablations.get(task, ())))
+        own = [key for key in keys if not self.contenders[key].like]
         return [
             Trial(setting, key, self.contenders[key], setting.tuned_on, rate, 0)
             for key in own

@@ -18,8 +18,8 @@ CONTENDERS = {
     "cs_resnet": Contender("CS-ResNet (paper)", "cs_resnet"),
     "cs_complete": Contender("CS-ResNet, complete kernels", "cs_resnet", COMPLETE),
     "ours": Contender("CS-ResNet, ours", "cs_resnet", OURS, backgrounds=True),
-    # each ingredient of ours left out
-    "ours_gate": Contender("ours, gates only", "cs_resnet", COMPLETE, True, "cs_complete"),
+    # each ingredient of ours left out; gates want other learning rates than products
+    "ours_gate": Contender("ours, gates only", "cs_resnet", COMPLETE, True),
     "ours_blind": Contender("ours, no backgrounds", "cs_resnet", OURS, False, "ours"),
     "ours_implicit": Contender(
         "ours, implicit kernels", "cs_resnet", {"activation": "product"}, True, "ours"
