@@ -112,10 +112,12 @@ def test_expectations_of_tasks(task: str, text: str) -> None:
 
 def test_ingredients_and_symmetry() -> None:
     parts = [record("ours", 0.1), record("ours_gate", 0.2), record("ours_blind", 0.05)]
+    parts.append(record("ours_no_norm", 0.2, borrowed=True))
     found = claims("any", [record("ours", 0.1, point_group=1e-3)], parts)
     held = {claim.text: claim.verdict for claim in found}
     assert held["geometric products help"] == "yes, with one seed"
     assert held["backgrounds help"] == "no, with one seed"
+    assert held["normalisation helps, at the same learning rate"] == "yes, with one seed"
     symmetric = "steerable models commute with the symmetries of the grid to 1e-5 in float32"
     assert held[symmetric] == "no"
     good = [record("steerable_resnet", 1.0, point_group=1e-7), record("fno", 1.0, point_group=0.5)]
