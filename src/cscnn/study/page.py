@@ -50,7 +50,8 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
         "size, and more of them (in brackets) are tried while the best is the least or the "
         "largest; `≤` and `≥` mark the ends of that search. Errors are mean squares of one step on "
         "the test split, in units of the variance of each field; relative errors are roots, in "
-        "units of the target. `±` is half the distance of best and worst seed. Seconds per step are those of a forward and a backward pass"
+        "units of the target. `±` is half the distance of best and worst seed. Seconds per step "
+        "are those of a forward and a backward pass"
         f"{_timed(timings)}.",
         "",
         *_settings([study.settings[task] for task in tasks]),
