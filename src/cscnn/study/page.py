@@ -55,7 +55,7 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
         f"{_timed(timings)}.",
         "",
         *_settings([study.settings[task] for task in tasks]),
-        *_effort(list(runner.everything().values())),
+        *_effort([record for task in tasks for record in runner.records(task)]),
     ]
 
     missing = {task: len(runner.missing(task)) for task in tasks}

@@ -85,11 +85,14 @@ class Runner:
         """Those of them that have no record; while learning rates are searched, more will come."""
         return [trial for trial in self.trials(task, parts) if self.find(trial) is None]
 
-    def records(self, task: str, part: str) -> Records:
-        """What is there of a part."""
+    def records(self, task: str, part: str = "") -> Records:
+        """What is there of a part, or of all; with the seconds that were measured side by side."""
         seconds = self.timing(task).get("seconds", {})
+        trials = (
+            self.study.trials(task, self.rates(task), part) if part else self.trials(task, PARTS)
+        )
         found = []
-        for trial in self.study.trials(task, self.rates(task), part):
+        for trial in trials:
             if (record := self.find(trial)) is not None:
                 contender = trial.contender
                 record = {**record, "label": contender.label, "borrowed": bool(contender.like)}
