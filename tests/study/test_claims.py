@@ -70,6 +70,8 @@ def test_nothing_is_said_of_every_baseline_while_some_are_missing() -> None:
     assert claims("any", records, expected=("ours", "resnet", "fno")) == []
     (found,) = claims("any", [*records, record("fno", 0.05)], expected=("ours", "resnet", "fno"))
     assert found.verdict == "no, with one seed"
+    small = claims("navier_stokes", records, largest_size=64)
+    assert [c.text for c in small] == [every]  # nothing of the largest training set
 
 
 def test_equal_time_needs_all_that_are_faster() -> None:
@@ -81,6 +83,14 @@ def test_equal_time_needs_all_that_are_faster() -> None:
         found = claims("any", short, longer=longer, faster=("resnet", "fno"))
         return [claim.verdict for claim in found if claim.text == text]
 
+    cost = {"curve": {"step": [100]}, "seconds_per_step": 0.1}
+    timed = [record("ours", 0.2, **cost), *short[1:]]
+    uneven = [record("resnet", 0.1, curve={"step": [50]}, seconds_per_step=0.1), late[1]]
+    (found,) = (
+        c for c in claims("any", timed, longer=uneven, faster=("resnet", "fno")) if c.text == text
+    )
+    assert found.verdict == "no, with one seed, with less time for some"
+    assert "time of the others 0.50 of it" in found.found
     assert verdicts(late) == ["no, with one seed"]
     assert verdicts(late[:1]) == verdicts([]) == []  # a short training says nothing
 
@@ -120,6 +130,8 @@ def test_ingredients_and_symmetry() -> None:
     assert held["normalisation helps, at the same learning rate"] == "yes, with one seed"
     symmetric = "steerable models commute with the symmetries of the grid to 1e-5 in float32"
     assert held[symmetric] == "no"
+    lost = [record("ours", 1.0, point_group=None), record("ours", 1.0, point_group=1e-9)]
+    assert [c.verdict for c in claims("any", lost) if c.text == symmetric] == ["no"]
     good = [record("steerable_resnet", 1.0, point_group=1e-7), record("fno", 1.0, point_group=0.5)]
     assert [c.verdict for c in claims("any", good) if c.text == symmetric] == ["yes"]
 

@@ -241,13 +241,14 @@ def test_a_second_run_only_draws(
     assert "ours is ahead of every baseline (1) at equal training time" in text
     assert "≥ 0.01" in text or "≤ 0.001" in text
     assert "Not run yet" not in text
-    assert ", the median of some side by side (processor" in text
+    assert ", the least of some side by side (processor" in text
     assert "of them: processor" in text
     wider = replace(TINY, settings={"sine_gordon": replace(SETTING, further_rates=(1e-9,))})
     inner = Runner(wider, finished.out, quiet=True)
-    monkeypatch.setattr(inner, "rates", lambda task: finished.rates(task))
+    monkeypatch.setattr(inner, "rates", lambda task: {"resnet": 1e-3, "ours": 1e-3})
     again = write_page(inner, ["sine_gordon"], tmp_path / "again").read_text(encoding="utf-8")
     assert "(1e-09), 0.001, 0.01" in again
+    assert "| 0.001 |" in again
     assert "≤ 0.001" not in again  # not the end of the search
 
 
@@ -263,6 +264,34 @@ def test_records_of_an_earlier_study_are_not_run_again(
     some["plan"]["setting"]["steps"] = 5  # another plan: not reused
     with pytest.raises(AssertionError, match="must not be called"):
         Runner(TINY, tmp_path / "b", known=known, quiet=True).run("sine_gordon", ("scaling",))
+
+
+def test_timings_are_of_all_models_as_they_are(finished: Runner, tmp_path: Path) -> None:
+    """Of some of them, or of other sizes, they are not used; nor are they replaced by fewer."""
+    before = finished.timing("sine_gordon")
+    assert finished.seconds("sine_gordon") == before["seconds"]
+    some = Runner(TINY.only(["resnet"]), finished.out, quiet=True)
+    some.measure_seconds("sine_gordon")
+    assert finished.timing("sine_gordon") == before
+    larger = replace(TINY, settings={"sine_gordon": replace(SETTING, params=3000)})
+    known = {"sine_gordon-timing": before}
+    assert Runner(larger, tmp_path, known=known, quiet=True).seconds("sine_gordon") == {}
+
+
+@pytest.mark.usefixtures("no_kernels")
+def test_pages_with_values_that_are_not_finite(finished: Runner, tmp_path: Path) -> None:
+    finished.save(tmp_path / "results.json")
+    known = read_known(tmp_path / "results.json")
+    for record in known.values():
+        if record.get("contender") == "ours":
+            record["point_group"] = None
+            record["curve"]["valid"][0] = None
+            if record.get("symmetry", {}).get("frames"):
+                record["symmetry"]["frames"]["relative_l2"][-1] = None
+    runner = Runner(TINY, tmp_path / "none", known=known, quiet=True)
+    text = write_page(runner, ["sine_gordon"], tmp_path).read_text(encoding="utf-8")
+    assert "| not finite |" in text
+    assert "grid to 1e-5 in float32 | no |" in text
 
 
 def test_saving_loses_nothing(finished: Runner, tmp_path: Path) -> None:
@@ -303,7 +332,16 @@ def test_an_interrupted_trial_goes_on(
         shutil.move(tmp_path / name, moved / name)
     state = moved / "runs" / trial.name / "state.ckpt"
     assert state.exists()
+    steps = []
+    forward = Forecast.training_step
+
+    def counting(self: Forecast, batch: Any, batch_idx: int) -> Any:
+        steps.append(batch_idx)
+        return forward(self, batch, batch_idx)
+
+    monkeypatch.setattr(Forecast, "training_step", counting)
     record = run_trial(trial, moved)
+    assert steps == [0, 1]  # of the second epoch only
     assert record["error"] == pytest.approx(reference["error"], rel=1e-5)
     assert record["curve"]["valid"] == pytest.approx(reference["curve"]["valid"], rel=1e-5)
     assert not state.exists()
@@ -348,7 +386,9 @@ def test_a_model_that_says_nan_is_a_result(
 
     monkeypatch.setattr("cscnn.evaluation.subject.Subject.one_step", broken)
     trial = TINY.tuning("sine_gordon")[0]
-    assert run_trial(trial, tmp_path)["diverged"] == "not finite"
+    record = run_trial(trial, tmp_path)
+    assert record["diverged"] == "not finite"
+    assert math.isfinite(record["valid"])  # the test split has no say in the choice of rates
     runner = Runner(TINY, tmp_path, quiet=True)
     assert runner.find(trial) is not None
 

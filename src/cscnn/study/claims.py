@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from cscnn.study.summary import Record, Score, scores
+from cscnn.study.summary import Record, Score, point_group, scores, training_seconds
 
 #: The models of other people.
 BASELINES = ("resnet", "clifford_resnet", "steerable_resnet", "fno", "gfno")
@@ -90,6 +90,7 @@ def claims(
     faster: Collection[str] = (),
     expected: Collection[str] = (),
     seeds: int = 1,
+    largest_size: int = 0,
 ) -> list[Claim]:
     """The verdicts of one task.
 
@@ -101,6 +102,7 @@ def claims(
         faster: which others need that, because their steps are cheaper.
         expected: models of the study: nothing is said of every baseline while some are missing.
         seeds: how many were planned.
+        largest_size: of the training sets that were planned; by default that there is.
     """
     found = scores(records)
     labels = {r["contender"]: r["label"] for r in [*records, *ablations]}
@@ -129,7 +131,8 @@ def claims(
     sizes = sorted({n for by_size in found.values() for n in by_size})
     if not sizes:
         return []
-    largest = of(sizes[-1])
+    largest_size = largest_size or sizes[-1]
+    largest = of(largest_size)
     every = f"is ahead of every baseline ({len(baselines)})"
     result = []
     for key in ("cs_resnet", "ours"):
@@ -146,11 +149,15 @@ def claims(
     text = "complete kernels are at least as good as implicit ones at equal"
     result += verdict(f"{text} parameters", KERNELS[0], KERNELS[1:], largest)
 
-    late = {key: by_size.get(sizes[-1]) for key, by_size in scores(longer).items()}
+    late = {key: by_size.get(largest_size) for key, by_size in scores(longer).items()}
     if late:
         timed = {key: (late if key in faster else largest).get(key) for key in found}
-        result += verdict(f"ours {every} at equal training time", "ours", baselines, timed)
-        result += verdict(f"{text} training time", KERNELS[0], KERNELS[1:], timed)
+        short = [r for r in records if r["contender"] not in faster]
+        seconds = training_seconds([*short, *longer])
+        claim = verdict(f"ours {every} at equal training time", "ours", baselines, timed)
+        result += [_with_times(c, "ours", baselines, seconds) for c in claim]
+        claim = verdict(f"{text} training time", KERNELS[0], KERNELS[1:], timed)
+        result += [_with_times(c, KERNELS[0], KERNELS[1:], seconds) for c in claim]
 
     parts = scores(ablations)
     borrowed = {r["contender"] for r in ablations if r.get("borrowed")}
@@ -162,12 +169,21 @@ def claims(
     return [*result, *_symmetry(records)]
 
 
+def _with_times(
+    claim: Claim, key: str, others: Collection[str], seconds: Mapping[str, float]
+) -> Claim:
+    """Say how far from equal training times were."""
+    ratios = [seconds[k] / seconds[key] for k in others if k in seconds and key in seconds]
+    if not ratios:
+        return claim
+    low, high = f"{min(ratios):.2f}", f"{max(ratios):.2f}"
+    between = low if low == high else f"{low} to {high}"
+    verdict = claim.verdict + (", with less time for some" if min(ratios) < 0.9 else "")
+    return Claim(claim.text, verdict, f"{claim.found}; time of the others {between} of it")
+
+
 def _symmetry(records: Sequence[Record]) -> list[Claim]:
-    errors = [
-        float(r["point_group"])
-        for r in records
-        if r["contender"] not in PLAIN and r.get("point_group") is not None
-    ]
+    errors = [point_group(r) for r in records if r["contender"] not in PLAIN and "point_group" in r]
     if not errors:
         return []
     worst = max(errors)

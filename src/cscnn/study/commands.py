@@ -69,7 +69,7 @@ def _study(args: argparse.Namespace) -> int:
             runner.run(task, args.parts)
     folder = args.page or args.out
     runner = Runner(whole, args.out, runner.workers, known)
-    if any(runner.missing(task) for task in TASKS) and (folder / "results.json").is_file():
+    if (folder / "results.json").is_file():
         runner.known = {**read_known(folder / "results.json"), **known}  # keep what is on the page
     page = write_page(runner, list(TASKS), folder)
     runner.save(page.with_suffix(".json"))
@@ -85,7 +85,7 @@ def _workers() -> int:
 
 def _list(runner: Any, tasks: list[str], parts: tuple[str, ...]) -> int:
     for task in tasks:
-        tuning, rates = runner.tuning(task), runner.rates(task)
+        tuning, rates = runner.tuning(task, parts), runner.rates(task)
         unknown = {trial.key: math.nan for trial in tuning if trial.key not in rates}
         trials = [*tuning]
         for part in parts:

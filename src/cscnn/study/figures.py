@@ -59,12 +59,15 @@ def plot_scaling(records: Records) -> Any:
             if not sizes:
                 continue
             mean = np.array([by_size[n].mean for n in sizes])
-            low, high = (np.array([f(by_size[n].values) for n in sizes]) for f in (min, max))
+            low, high = (np.array([f(by_size[n].finite) for n in sizes]) for f in (min, max))
             ax.errorbar(
                 sizes, mean, np.stack([mean - low, high - mean]), marker="o", ms=4, capsize=2,
                 color=COLOURS.get(key, "#999999"), label=names[key],
                 lw=2 if key in ("cs_resnet", "ours") else 1.2,
             )  # fmt: skip
+            some_lost = [n for n in sizes if by_size[n].diverged]
+            means = [by_size[n].mean for n in some_lost]
+            ax.plot(some_lost, means, "x", ms=9, color="black")  # some seeds diverged
         if ax.lines:
             ax.set(xscale="log", yscale="log")
         ax.set(title=task, xlabel="training simulations")

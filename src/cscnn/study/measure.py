@@ -8,7 +8,6 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import shutil
-import statistics
 import threading
 import time
 from collections.abc import Sequence
@@ -28,7 +27,8 @@ from cscnn.evaluation.subject import NonFinitePrediction, Subject
 from cscnn.measure import machine
 from cscnn.progress import Bar
 from cscnn.study.freedom import degrees_of_freedom
-from cscnn.study.plan import Trial
+from cscnn.study.plan import SPLITS, Trial
+from cscnn.training.config import TrainConfig
 from cscnn.training.module import NonFiniteLoss
 from cscnn.training.run import Run
 from cscnn.training.train import train
@@ -68,8 +68,7 @@ def run_trial(trial: Trial, out: Path) -> dict[str, Any]:
         shutil.rmtree(folder)  # of another plan under the same name, or half removed
     folder.mkdir(parents=True, exist_ok=True)
     write_text(plan, text)
-    # The plan says what the run is. The paths of the data are free: the study may have been moved.
-    (folder / "config.json").unlink(missing_ok=True)
+    _move(folder / "config.json", config)
     scaling = folder / "scaling.json"
     if not scaling.exists():  # one scale for all sizes: that of the whole training split
         common = out / "data" / trial.setting.task / "scaling.json"
@@ -94,6 +93,19 @@ def run_trial(trial: Trial, out: Path) -> dict[str, Any]:
     save_record(trial, out, record)
     (folder / "state.ckpt").unlink(missing_ok=True)  # it is finished: no need to resume
     return record
+
+
+def _move(file: Path, config: TrainConfig) -> None:
+    """Let the configuration of an interrupted run name its present folder and data.
+
+    The study may have been moved; the plan says that it is the same.
+    """
+    if file.is_file():
+        old, new = json.loads(file.read_text(encoding="utf-8")), config.to_dict()
+        old["out"] = new["out"]
+        for split in SPLITS:
+            old["data"][split] = new["data"][split]
+        write_text(file, json.dumps(old, indent=2) + "\n")
 
 
 def _validation(run: Run) -> dict[str, Any]:
@@ -167,7 +179,10 @@ def _step_seconds(subject: Subject, x: Tensor) -> float:
 
 
 def compare_seconds(trials: Sequence[Trial], out: Path, threads: int) -> dict[str, Any]:
-    """Seconds of a step of each trained model, side by side in one process: medians, and where.
+    """Seconds of a step of each trained model, side by side in one process, and where.
+
+    The least of some, as other work only adds. A median would be that of a slow minute for some
+    models and of a fast one for others.
 
     Args:
         trials: one of each contender, all trained in ``out``.
@@ -185,12 +200,13 @@ def compare_seconds(trials: Sequence[Trial], out: Path, threads: int) -> dict[st
                 data = out / "data" / trial.setting.task / "test.h5"
                 subject = _subject(run, trial, files.enter_context(open_fields(data)))
                 rows.append((trial.key, subject, _batch(subject, trial)))
-            for _ in range(7):  # in turn, so that other work slows all of them
+            for _ in range(10):
                 for key, subject, x in rows:
                     _step_seconds(subject, x)  # memory and caches are those of another model
                     found[key].append(_step_seconds(subject, x))
-        medians = {key: statistics.median(seconds) for key, seconds in found.items()}
-        return {"machine": machine(), "seconds": medians}
+        least = {key: min(seconds) for key, seconds in found.items()}
+        plans = {trial.key: trial.model_plan() for trial in trials}
+        return {"machine": machine(), "seconds": least, "plans": plans}
     finally:
         torch.set_num_threads(before)
 

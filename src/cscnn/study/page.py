@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from cscnn.study import figures
 from cscnn.study.claims import claims
 from cscnn.study.plan import Setting
 from cscnn.study.runner import Runner
-from cscnn.study.summary import Record, scores, step_seconds
+from cscnn.study.summary import Record, point_group, scores, step_seconds
 from cscnn.viz import draw_kernel_story, plot_comparison, plot_rollouts
 from cscnn.viz.backend import pyplot, save
 
@@ -34,7 +35,10 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
     ablations = {task: found for task in tasks if (found := runner.records(task, "ablations"))}
     longer = {task: found for task in tasks if (found := runner.records(task, "time"))}
     study = runner.study
-    timings = [runner.timing(task) for task in scaling]
+    every = [record for task in tasks for record in runner.records(task)]
+    seconds = {task: runner.seconds(task) for task in tasks}
+    timed = all(r["contender"] in seconds[r["task"]] for r in every)
+    timings = [runner.timing(task) for task in scaling] if timed else []
     discussed = (folder / "results_discussion.md").is_file()
     comments = " What we make of it: [discussion](results_discussion.md)." if discussed else ""
     lines = [
@@ -55,7 +59,7 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
         f"{_timed(timings)}.",
         "",
         *_settings([study.settings[task] for task in tasks]),
-        *_effort([record for task in tasks for record in runner.records(task)]),
+        *_effort(every),
     ]
 
     missing = {task: len(runner.missing(task)) for task in tasks}
@@ -88,6 +92,7 @@ def write_page(runner: Runner, tasks: Sequence[str], folder: Path) -> Path:
                 study.settings[task].longer,
                 study.scaling[task],
                 study.settings[task].seeds,
+                max(study.settings[task].sizes),
             )
             for claim in verdicts:
                 lines.append(f"| {task} | {claim.text} | {claim.verdict} | {claim.found} |")
@@ -188,10 +193,10 @@ def _machine(found: Mapping[str, str]) -> str:
 
 def _timed(timings: Sequence[Mapping[str, Any]]) -> str:
     """How seconds were measured, and where."""
-    if not timings or not all(timings):
+    if not timings:
         return ", the least of all runs"
     machines = dict.fromkeys(_machine(timing["machine"]) for timing in timings)
-    return f", the median of some side by side ({'; '.join(machines)})"
+    return f", the least of some side by side ({'; '.join(machines)})"
 
 
 def _options(options: Mapping[str, Any]) -> str:
@@ -266,14 +271,17 @@ def _table(records: Sequence[Record], setting: Setting) -> list[str]:
         "parameters", "degrees of freedom", "s / step", "s of all steps", "grid symmetries",
     ]  # fmt: skip
     rows = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
-    best = {n: min(by[n].mean for by in found.values() if n in by) for n in sizes}
+    best = {
+        n: min((by[n].mean for by in found.values() if n in by and not by[n].diverged), default=0)
+        for n in sizes
+    }
     for key, label in figures.labels(records).items():
         some = [r for r in records if r["contender"] == key and "options" in r]
         cells = []
         for n in sizes:
             score = found[key].get(n)
             text = "" if score is None else str(score)
-            ahead = score is not None and score.finite and score.mean == best[n]
+            ahead = score is not None and not score.diverged and score.mean == best[n]
             cells.append(f"**{text}**" if ahead else text)
         if some:
             first = some[0]
@@ -281,7 +289,7 @@ def _table(records: Sequence[Record], setting: Setting) -> list[str]:
             width = f"{options.get('width', '')}"
             if options.get("inner") not in (None, options.get("width")):
                 width += f" / {options['inner']}"
-            violations = [float(r["point_group"]) for r in some if r["point_group"] is not None]
+            violation = max(point_group(r) for r in some)
             cells += [
                 f"{steps:.0f}",
                 _rate(first["rate"], setting, first["borrowed"]),
@@ -290,7 +298,7 @@ def _table(records: Sequence[Record], setting: Setting) -> list[str]:
                 f"{first['degrees_of_freedom']:,}",
                 f"{seconds[key]:.3f}",
                 f"{steps * seconds[key]:.0f}",
-                f"{max(violations):.0e}" if violations else "not finite",
+                f"{violation:.0e}" if math.isfinite(violation) else "not finite",
             ]
         rows.append(f"| {label} | {' | '.join(cells)} |")
     still = [r["one_step"]["persistence"] for r in records if "one_step" in r]

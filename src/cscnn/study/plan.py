@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -199,6 +199,11 @@ class Trial:
             trainer=TrainerConfig(epochs=setting.checks, steps=per_check, progress=False),
         )
 
+    def model_plan(self) -> dict[str, Any]:
+        """The part of the fingerprint that the cost of a step depends on."""
+        whole = self.fingerprint()
+        return {name: whole[name] for name in ("setting", "contender")}
+
     def fingerprint(self) -> dict[str, Any]:
         """All that the result depends on, without names and the places of files."""
         setting, contender = asdict(self.setting), asdict(self.contender)
@@ -252,7 +257,10 @@ class Study:
         return replace(self, scaling=some(self.scaling), ablations=some(self.ablations))
 
     def tuning(
-        self, task: str, errors: Mapping[str, Mapping[float, float]] | None = None
+        self,
+        task: str,
+        errors: Mapping[str, Mapping[float, float]] | None = None,
+        parts: Collection[str] = ("scaling", "ablations"),
     ) -> list[Trial]:
         """The trainings by which learning rates are chosen.
 
@@ -260,10 +268,12 @@ class Study:
             task: which.
             errors: contender -> rate -> error on the validation split, of those that were tried.
                 What has to be tried next depends on them.
+            parts: of the study, for whose contenders rates are needed.
         """
         setting, errors = self.settings[task], errors or {}
-        keys = dict.fromkeys((*self.scaling[task], *self.ablations.get(task, ())))
-        own = [key for key in keys if not self.contenders[key].like]
+        keys = list(self.scaling[task])
+        keys += self.ablations.get(task, ()) if "ablations" in parts else ()
+        own = [key for key in dict.fromkeys(keys) if not self.contenders[key].like]
         return [
             Trial(setting, key, self.contenders[key], setting.tuned_on, rate, 0)
             for key in own

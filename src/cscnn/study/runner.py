@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from cscnn.atomic import write_text
 from cscnn.progress import Bar, duration
@@ -47,11 +49,11 @@ class Runner:
         old = self.known.get(trial.name, {})
         return old if found is None and old.get("plan") == trial.fingerprint() else found
 
-    def tuning(self, task: str) -> list[Trial]:
+    def tuning(self, task: str, parts: Collection[str] = PARTS) -> list[Trial]:
         """The search for learning rates, as far as it is known what to try."""
         errors: dict[str, dict[float, float]] = {}
         trials: list[Trial] = []
-        while len(found := self.study.tuning(task, errors)) > len(trials):
+        while len(found := self.study.tuning(task, errors, parts)) > len(trials):
             trials = found
             for trial in trials:
                 if (record := self.find(trial)) is not None:
@@ -75,8 +77,8 @@ class Runner:
 
     def trials(self, task: str, parts: Iterable[str] = PARTS) -> list[Trial]:
         """The trainings of a task without repetitions, as far as learning rates are known."""
-        rates = self.rates(task)
-        found = self.tuning(task)
+        parts, rates = tuple(parts), self.rates(task)
+        found = self.tuning(task, parts)
         for part in parts:
             found += self.study.trials(task, rates, part)
         return list({trial.name: trial for trial in found}.values())
@@ -87,7 +89,7 @@ class Runner:
 
     def records(self, task: str, part: str = "") -> Records:
         """What is there of a part, or of all; with the seconds that were measured side by side."""
-        seconds = self.timing(task).get("seconds", {})
+        seconds = self.seconds(task)
         trials = (
             self.study.trials(task, self.rates(task), part) if part else self.trials(task, PARTS)
         )
@@ -108,13 +110,24 @@ class Runner:
         found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
         return dict(found or self.known.get(name, {}))
 
+    def seconds(self, task: str) -> dict[str, float]:
+        """Contender -> seconds of a step, of those that were measured side by side as they are."""
+        timing = self.timing(task)
+        plans = {trial.key: trial.model_plan() for trial in self.trials(task)}
+        return {
+            key: float(seconds)
+            for key, seconds in timing.get("seconds", {}).items()
+            if timing.get("plans", {}).get(key) == plans.get(key)
+        }
+
     def samples(self, record: Mapping[str, Any]) -> Path:
         """Where the forecasts of a detailed trial are, if it was run here."""
         return self.out / "runs" / str(record["name"]) / "samples.npz"
 
     def run(self, task: str, parts: Iterable[str]) -> None:
         """Everything of a task that is not there yet."""
-        while missing := [t for t in self.tuning(task) if self.find(t) is None]:
+        parts = tuple(parts)
+        while missing := [t for t in self.tuning(task, parts) if self.find(t) is None]:
             self.run_trials(f"{task}, learning rates", missing)
         for part in parts:
             trials = self.study.trials(task, self.rates(task), part)
@@ -123,15 +136,21 @@ class Runner:
         self.measure_seconds(task)
 
     def measure_seconds(self, task: str) -> None:
-        """Time a step of each trained model beside the others, unless that was done."""
+        """Time a step of each trained model beside the others, unless that was done.
+
+        Not if others were timed whose weights are not here: all are to be measured together.
+        """
         trained: dict[str, Trial] = {}
         for trial in self.trials(task):
             if (self.out / "runs" / trial.name / "model.safetensors").is_file():
                 trained.setdefault(trial.key, trial)
-        if {*trained} <= {*self.timing(task).get("seconds", {})}:
+        timed = {*self.seconds(task)}
+        data = self.out / "data" / task / "test.h5"
+        if {*trained} <= timed or not timed <= {*trained} or not data.is_file():
             return
         found = compare_seconds(list(trained.values()), self.out, self._threads)
         path = self.out / "records" / f"{_timing_name(task)}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps(found, indent=1) + "\n")
 
     def run_trials(self, what: str, trials: list[Trial]) -> None:
@@ -154,6 +173,8 @@ class Runner:
     @property
     def _threads(self) -> int:
         """Of each training."""
+        if self.workers == 1:
+            return torch.get_num_threads()
         return max(1, (os.cpu_count() or 1) // self.workers)
 
     def _results(self, trials: list[Trial]) -> Iterator[tuple[Trial, dict[str, Any], float]]:

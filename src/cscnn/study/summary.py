@@ -76,3 +76,16 @@ def step_seconds(records: Sequence[Record]) -> dict[str, float]:
             key, seconds = record["contender"], float(record["seconds_per_step"])
             found[key] = min(seconds, found.get(key, seconds))
     return found
+
+
+def training_seconds(records: Sequence[Record]) -> dict[str, float]:
+    """Contender -> steps of a training times seconds of a step."""
+    steps = {r["contender"]: r["curve"]["step"][-1] for r in records if "seconds_per_step" in r}
+    seconds = step_seconds(records)
+    return {key: steps[key] * seconds[key] for key in steps}
+
+
+def point_group(record: Record) -> float:
+    """Violation of the symmetries of the grid; infinite if it was not finite."""
+    found = record["point_group"]
+    return math.inf if found is None else float(found)
