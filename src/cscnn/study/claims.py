@@ -11,7 +11,7 @@ from cscnn.study.summary import Record, Score, point_group, scores, training_sec
 #: The models of other people.
 BASELINES = ("resnet", "clifford_resnet", "steerable_resnet", "fno", "gfno")
 #: Those that do not have the symmetries of the grid by construction.
-PLAIN = ("resnet", "clifford_resnet", "fno", "gfno")
+PLAIN = tuple(key for key in BASELINES if key != "steerable_resnet")
 #: The same network with all steerable kernels and with the paper's.
 KERNELS = ("cs_complete", "cs_resnet")
 #: A network, the same without an ingredient, and what is said of it.

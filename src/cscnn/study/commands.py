@@ -71,9 +71,9 @@ def _study(args: argparse.Namespace) -> int:
     runner = Runner(whole, args.out, runner.workers, known)
     if (folder / "results.json").is_file():
         runner.known = {**read_known(folder / "results.json"), **known}  # keep what is on the page
+    print(f"drawing {folder / 'results.md'}", flush=True)
     page = write_page(runner, list(TASKS), folder)
     runner.save(page.with_suffix(".json"))
-    print(page)
     return 0
 
 

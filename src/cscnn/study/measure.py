@@ -35,6 +35,8 @@ from cscnn.training.train import train
 
 #: Rollouts of a detailed trial.
 SOME = 8
+#: Measurements of each model side by side.
+ROUNDS = 10
 
 
 def record_file(trial: Trial, out: Path) -> Path:
@@ -178,7 +180,7 @@ def _step_seconds(subject: Subject, x: Tensor) -> float:
     return seconds
 
 
-def compare_seconds(trials: Sequence[Trial], out: Path, threads: int) -> dict[str, Any]:
+def compare_seconds(trials: Sequence[Trial], out: Path, threads: int, bar: Bar) -> dict[str, Any]:
     """Seconds of a step of each trained model, side by side in one process, and where.
 
     The least of some, as other work only adds. A median would be that of a slow minute for some
@@ -188,6 +190,7 @@ def compare_seconds(trials: Sequence[Trial], out: Path, threads: int) -> dict[st
         trials: one of each contender, all trained in ``out``.
         out: folder of the study.
         threads: of a training.
+        bar: shows progress.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
@@ -200,10 +203,12 @@ def compare_seconds(trials: Sequence[Trial], out: Path, threads: int) -> dict[st
                 data = out / "data" / trial.setting.task / "test.h5"
                 subject = _subject(run, trial, files.enter_context(open_fields(data)))
                 rows.append((trial.key, subject, _batch(subject, trial)))
-            for _ in range(10):
+            for done in range(ROUNDS):
+                bar(f"{trials[0].setting.task}, seconds of steps", done, ROUNDS)
                 for key, subject, x in rows:
                     _step_seconds(subject, x)  # memory and caches are those of another model
                     found[key].append(_step_seconds(subject, x))
+            bar(f"{trials[0].setting.task}, seconds of steps", ROUNDS, ROUNDS)
         least = {key: min(seconds) for key, seconds in found.items()}
         plans = {trial.key: trial.model_plan() for trial in trials}
         return {"machine": machine(), "seconds": least, "plans": plans}

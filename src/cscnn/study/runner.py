@@ -51,24 +51,24 @@ class Runner:
 
     def tuning(self, task: str, parts: Collection[str] = PARTS) -> list[Trial]:
         """The search for learning rates, as far as it is known what to try."""
-        errors: dict[str, dict[float, float]] = {}
         trials: list[Trial] = []
-        while len(found := self.study.tuning(task, errors, parts)) > len(trials):
+        while len(found := self.study.tuning(task, self._errors(trials), parts)) > len(trials):
             trials = found
-            for trial in trials:
-                if (record := self.find(trial)) is not None:
-                    errors.setdefault(trial.key, {})[trial.rate] = _valid(record)
         return trials
+
+    def _errors(self, trials: Iterable[Trial]) -> dict[str, dict[float, float]]:
+        """Contender -> learning rate -> validation error, of trials that have been run."""
+        errors: dict[str, dict[float, float]] = {}
+        for trial in trials:
+            if (record := self.find(trial)) is not None:
+                errors.setdefault(trial.key, {})[trial.rate] = _valid(record)
+        return errors
 
     def rates(self, task: str) -> dict[str, float]:
         """Contender -> learning rate of the least validation error, where the search has ended."""
-        errors: dict[str, dict[float, float]] = {}
-        unfinished = set()
-        for trial in self.tuning(task):
-            if (record := self.find(trial)) is None:
-                unfinished.add(trial.key)
-            else:
-                errors.setdefault(trial.key, {})[trial.rate] = _valid(record)
+        trials = self.tuning(task)
+        errors = self._errors(trials)
+        unfinished = {t.key for t in trials if t.rate not in errors.get(t.key, {})}
         return {
             key: min(by_rate, key=lambda rate: by_rate[rate])
             for key, by_rate in errors.items()
@@ -90,9 +90,7 @@ class Runner:
     def records(self, task: str, part: str = "") -> Records:
         """What is there of a part, or of all; with the seconds that were measured side by side."""
         seconds = self.seconds(task)
-        trials = (
-            self.study.trials(task, self.rates(task), part) if part else self.trials(task, PARTS)
-        )
+        trials = self.study.trials(task, self.rates(task), part) if part else self.trials(task)
         found = []
         for trial in trials:
             if (record := self.find(trial)) is not None:
@@ -148,7 +146,8 @@ class Runner:
         data = self.out / "data" / task / "test.h5"
         if {*trained} <= timed or not timed <= {*trained} or not data.is_file():
             return
-        found = compare_seconds(list(trained.values()), self.out, self._threads)
+        bar = Bar("rounds", quiet=self.quiet)
+        found = compare_seconds(list(trained.values()), self.out, self._threads, bar)
         path = self.out / "records" / f"{_timing_name(task)}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps(found, indent=1) + "\n")
