@@ -8,12 +8,12 @@ BIN := $(VENV)/bin
 endif
 WORKERS ?= auto
 
-.PHONY: help demo test lint oracles bench models figures examples study clean
+.PHONY: help demo test test-external lint oracles bench models figures examples study clean
 help:
 	@echo "make demo   the main job: simulate, train two models, evaluate, report (minutes)"
 	@echo "make test   all tests"
 	@echo "make lint   formatting, lint, types"
-	@echo "make oracles  install the packages of the published data, so that make test compares with them"
+	@echo "make test-external  comparisons with the packages of the published data, golden files, a browser"
 	@echo "make bench  speed, memory and rounding error beside the alternatives; writes docs/benchmarks.md"
 	@echo "make models  what each model costs on each task; writes docs/models.md"
 	@echo "make figures  the pictures of the README and of the data cards, into docs/figures"
@@ -52,6 +52,10 @@ $(VENV)/.oracles: $(VENV)/.dev
 	@touch $@
 
 oracles: $(VENV)/.oracles
+
+# What make test skips for want of packages, programs or files; says what it still skips.
+test-external: $(VENV)/.oracles
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m external tests
 
 bench: $(VENV)/.oracles
 	$(BIN)/cscnn bench --json bench.json --markdown docs/benchmarks.md

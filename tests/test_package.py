@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -182,10 +182,23 @@ def test_interrupted_bench_keeps_what_it_has(tmp_path, monkeypatch, capsys):
     assert not list(tmp_path.glob("*.tmp*"))
 
 
-def test_every_benchmark_yields_cases():
-    for name in bench.names():
-        case = next(iter(bench.registry.get(name).cases()))
-        assert case.reference in case.variants
+@pytest.mark.external  # one of them: the packages of the published data
+@pytest.mark.parametrize("name", bench.names())
+def test_every_benchmark_yields_cases(name):
+    entry = bench.registry.get(name)
+    if missing := entry.missing():
+        pytest.skip(missing)
+    case = next(entry.cases())
+    assert case.reference in case.variants
+
+
+def test_a_benchmark_without_its_packages_is_skipped(monkeypatch, capsys):
+    entry = replace(bench.registry.get("simulator"), any_of=("no_such_package", "nor_this"))
+    monkeypatch.setitem(bench.registry._registry, "simulator", entry)
+    assert main(["bench", "--only", "simulator"]) == 0
+    assert "skipped: needs one of the packages no_such_package, nor_this" in capsys.readouterr().out
+    with_one = replace(entry, any_of=("no_such_package", "torch"))
+    assert with_one.missing() == ""
 
 
 def test_a_case_needs_its_reference():

@@ -139,6 +139,9 @@ def _bench(args: argparse.Namespace) -> int:
             raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into")
     rows: list[bench.Row] = []
     for i, entry in enumerate(chosen):
+        if missing := entry.missing():
+            print(f"\n{entry.title} [{entry.name}]\nskipped: {missing}", flush=True)
+            continue
         print(f"\n{entry.title} [{entry.name}]\n{report.HEADER}", flush=True)
         try:
             for row in bench.run(entry.name, repeats=args.repeats, progress=report.progress):

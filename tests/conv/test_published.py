@@ -16,6 +16,7 @@ FOLDER = Path(__file__).parents[3] / "shared" / "golden"
 FILES = sorted(FOLDER.glob("conv_*.npz"))
 
 
+@pytest.mark.external
 @pytest.mark.skipif(not FILES, reason=f"no golden files in {FOLDER}")
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_golden(path):

@@ -15,6 +15,8 @@ from cscnn.data.simulators import Maxwell3D, MaxwellSpacetime, MaxwellSpacetime4
 from cscnn.data.simulators.lienard_wiechert import faraday
 from cscnn.data.simulators.maxwell3d import YeeGrid
 
+pytestmark = pytest.mark.external
+
 FOLDER = Path(__file__).parent / "oracles"
 
 

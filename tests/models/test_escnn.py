@@ -21,7 +21,7 @@ with warnings.catch_warnings():
     from escnn import gspaces
     from escnn.group import Representation
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.external, pytest.mark.filterwarnings("ignore")]
 
 SPACES = {2: lambda: gspaces.flipRot2dOnR2(-1), 3: gspaces.flipRot3dOnR3}
 #: Irreps of the grades. O(2): (reflections, frequency); O(3): (inversion, frequency).

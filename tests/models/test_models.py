@@ -154,6 +154,7 @@ def test_checkpointing_changes_nothing():
     assert all(torch.allclose(a, b, rtol=1e-4, atol=1e-6) for a, b in zip(*grads, strict=True))
 
 
+@pytest.mark.external
 @pytest.mark.skipif(not GOLDEN.is_file(), reason=f"there is no {GOLDEN.name}")
 def test_published_network():
     data = np.load(GOLDEN, allow_pickle=False)

@@ -15,9 +15,10 @@ from report_runs import TASKS, make_run
 
 from cscnn.viz.report.page import write_report
 
-pytestmark = pytest.mark.skipif(
-    find_browser() is None or os.name != "posix", reason="needs chromium"
-)
+pytestmark = [
+    pytest.mark.external,
+    pytest.mark.skipif(find_browser() is None or os.name != "posix", reason="needs chromium"),
+]
 
 PIXELS = "[...document.querySelectorAll('canvas')].map((c) => c.toDataURL())"
 

@@ -62,10 +62,14 @@ def trajectories() -> Iterator[Case]:
         )
 
 
-@benchmark("simulator", "Simulators beside the packages of the published data, on one thread")
+@benchmark(
+    "simulator",
+    "Simulators beside the packages of the published data, on one thread",
+    any_of=("phi", "fdtd", "pycharge"),
+)
 def simulators() -> Iterator[Case]:
-    builders = (("phi", _phiflow), ("fdtd", _fdtd), ("pycharge", _pycharge))
-    for package, build in builders:
+    builders = {"phi": _phiflow, "fdtd": _fdtd, "pycharge": _pycharge}
+    for package, build in builders.items():
         if importlib.util.find_spec(package) is not None:
             yield build()
 

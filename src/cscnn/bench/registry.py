@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -55,23 +56,39 @@ class Case:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A named group of cases with a line that says what they show."""
+    """A named group of cases with a line that says what they show.
+
+    Attributes:
+        name: of the benchmark.
+        title: what its cases show.
+        cases: makes them.
+        any_of: optional packages to compare with; without any of them there are no cases.
+    """
 
     name: str
     title: str
     cases: Callable[[], Iterator[Case]] = field(repr=False)
+    any_of: tuple[str, ...] = ()
+
+    def missing(self) -> str:
+        """Why there are no cases on this machine; empty if there are some."""
+        if not self.any_of or any(importlib.util.find_spec(name) for name in self.any_of):
+            return ""
+        return f"needs one of the packages {', '.join(self.any_of)}"
 
 
 _registry: dict[str, Benchmark] = {}
 
 
-def benchmark(name: str, title: str) -> Callable[[Callable[[], Iterator[Case]]], Benchmark]:
-    """Register a generator of cases under a name."""
+def benchmark(
+    name: str, title: str, any_of: tuple[str, ...] = ()
+) -> Callable[[Callable[[], Iterator[Case]]], Benchmark]:
+    """Register a generator of cases under a name, see `Benchmark`."""
 
     def register(cases: Callable[[], Iterator[Case]]) -> Benchmark:
         if name in _registry:
             raise ValueError(f"there is a benchmark named {name!r} already")
-        _registry[name] = Benchmark(name, title, cases)
+        _registry[name] = Benchmark(name, title, cases, any_of)
         return _registry[name]
 
     return register
