@@ -62,6 +62,8 @@ def test_ctrl_c_says_how_to_go_on(data: Path, tmp_path: Path) -> None:
         stderr=subprocess.DEVNULL,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
+        # a shell that starts tests in the background lets them ignore SIGINT, and their children
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 120
     while not (options.folder / "state.ckpt").exists() and time.monotonic() < deadline:
