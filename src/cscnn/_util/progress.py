@@ -73,9 +73,15 @@ def duration(seconds: float) -> str:
         >>> duration(7.4), duration(200), duration(7300)
         ('7 s', '3 min 20 s', '2 h 1 min')
     """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    rounded = round(seconds)
+    if rounded < 60:
+        return f"{rounded} s"
+    if rounded < 3600:
+        return f"{rounded // 60} min {rounded % 60} s"
+    return f"{rounded // 3600} h {rounded % 3600 // 60} min"
+
+
+def status(text: str) -> None:
+    """Tell a person at a terminal what is being done, in a line that the next one overwrites."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text} ...\r", end="", file=sys.stderr, flush=True)

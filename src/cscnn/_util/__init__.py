@@ -1,0 +1,1 @@
+"""Private helpers without state: checks of arguments, files, progress, JSON, optional packages."""
