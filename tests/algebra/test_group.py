@@ -2,9 +2,9 @@ import math
 
 import pytest
 import torch
-from conftest import metric_name, metrics
 
 from cscnn import CliffordAlgebra
+from tests.conftest import metric_name, metrics
 
 
 @pytest.mark.parametrize("metric", metrics(4), ids=metric_name)

@@ -5,11 +5,11 @@ Coefficients are small integers, so that most laws hold exactly and failures sim
 
 import pytest
 import torch
-from conftest import metric_name, metrics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cscnn import CliffordAlgebra
+from tests.conftest import metric_name, metrics
 
 SEEDS = st.integers(0, 2**31 - 1)
 examples = settings(max_examples=5, deadline=None, derandomize=True)

@@ -4,10 +4,10 @@ import clifford
 import numpy as np
 import pytest
 import torch
-from conftest import metric_name, metrics
 
 from cscnn import CliffordAlgebra
 from cscnn.algebra.bilinear import PLANES_FROM, by_planes, gathered, unrolled
+from tests.conftest import metric_name, metrics
 
 TOL = 1e-12
 

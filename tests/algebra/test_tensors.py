@@ -5,9 +5,9 @@ import pickle
 
 import pytest
 import torch
-from conftest import metric_name
 
 from cscnn import CliffordAlgebra
+from tests.conftest import metric_name
 
 METRICS = [(1, 1), (1, -1, -1), (1, -1, -1, -1)]
 

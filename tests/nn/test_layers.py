@@ -1,24 +1,31 @@
-import copy
+"""Layers: the conformance kit, then what is specific, their formulas above all."""
+
 import pickle
 
 import pytest
 import torch
-from conftest import metric_name, metrics
 
 from cscnn import CliffordAlgebra
 from cscnn.nn import CGENN, MVGELU, GeometricProductLayer, GradeNorm, MVLayerNorm, MVLinear
-from cscnn.testing import assert_equivariant, relative_error
+from cscnn.testing import conformance, relative_error
+from tests.conftest import metric_name, metrics
 
-LAYERS = {
-    "linear": lambda a: MVLinear(a, 3, 4),
-    "product": lambda a: GeometricProductLayer(a, 3, 4),
-    "product_without_first_order": lambda a: GeometricProductLayer(a, 3, 4, first_order=False),
-    "grade_norm": lambda a: GradeNorm(a, 3),
-    "layer_norm": MVLayerNorm,
-    "gelu": MVGELU,
-    "cgenn": lambda a: CGENN(a, 3, 2, hidden_dim=5, num_layers=4),
-}
-layers = pytest.mark.parametrize("build", LAYERS.values(), ids=LAYERS)
+EVERY = {"channels": 3, "metrics": metrics(4), "tol": 1e-10, "rapidity": 2.0}
+
+TestLinear = conformance.layer(lambda a: MVLinear(a, 3, 4), **EVERY)
+TestProduct = conformance.layer(lambda a: GeometricProductLayer(a, 3, 4), **EVERY)
+TestProductAlone = conformance.layer(
+    lambda a: GeometricProductLayer(a, 3, 4, first_order=False), **EVERY
+)
+TestGradeNorm = conformance.layer(lambda a: GradeNorm(a, 3), **EVERY)
+TestLayerNorm = conformance.layer(MVLayerNorm, **EVERY)
+TestAbsoluteLayerNorm = conformance.layer(lambda a: MVLayerNorm(a, absolute=True), **EVERY)
+TestGate = conformance.layer(MVGELU, **EVERY)
+TestCGENN = conformance.layer(lambda a: CGENN(a, 3, 2, hidden_dim=5, num_layers=3), **EVERY)
+TestGradients = conformance.layer(
+    lambda a: CGENN(a, 1, 1, hidden_dim=2, num_layers=2),
+    channels=1, metrics=[(1, -1)], gradcheck=True, compiles=False,
+)  # fmt: skip
 
 
 def randomise(module):
@@ -27,35 +34,6 @@ def randomise(module):
         for parameter in module.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
     return module
-
-
-@layers
-@pytest.mark.parametrize("metric", metrics(4), ids=metric_name)
-def test_equivariant_with_gradients(build, metric):
-    algebra = CliffordAlgebra(metric)
-    assert_equivariant(
-        randomise(build(algebra)), algebra, shape=(4, 3), rapidity=2.0, samples=2, tol=1e-10
-    )
-
-
-@layers
-@pytest.mark.parametrize("space", [(), (5,), (4, 3), (2, 3, 2)], ids=str)
-def test_space_axes_and_memory_order(build, space):
-    """Same values for any number of space axes; blades-first in memory stays blades-first."""
-    algebra = CliffordAlgebra((1, -1, -1))
-    layer = randomise(build(algebra)).double()
-    x = torch.randn(2, 3, *space, 8, dtype=torch.float64)
-    y = layer(x)
-    assert y.is_contiguous()
-    assert y.shape == (2, y.shape[1], *space, 8)
-    points = layer(x.reshape(2, 3, -1, 8).movedim(2, 1).reshape(-1, 3, 8))
-    expected = points.reshape(2, -1, y.shape[1], 8).movedim(1, 2).reshape(y.shape)
-    assert relative_error(y, expected) < 1e-13
-    if space:
-        beside_channels = x.movedim(-1, 2).contiguous().movedim(2, -1)
-        z = layer(beside_channels)
-        assert relative_error(z, y) < 1e-13
-        assert z.movedim(-1, 2).is_contiguous()
 
 
 def dense_table(algebra):
@@ -126,18 +104,6 @@ def test_norms_and_gate_are_their_formulas():
     assert relative_error(ratio, ratio[..., :1].expand_as(ratio)) < 1e-13
 
 
-def test_gradients_are_right():
-    algebra = CliffordAlgebra((1, -1))
-    net = randomise(CGENN(algebra, 1, 1, hidden_dim=2, num_layers=2)).double()
-    x = torch.randn(3, 1, 4, dtype=torch.float64, requires_grad=True)
-    parameters = dict(net.named_parameters())
-
-    def call(x, *values):
-        return torch.func.functional_call(net, dict(zip(parameters, values, strict=True)), (x,))
-
-    assert torch.autograd.gradcheck(call, (x, *parameters.values()))
-
-
 def test_initialisation_scale():
     algebra = CliffordAlgebra((1, 1, 1))
     layer = GeometricProductLayer(algebra, 50, 80)
@@ -147,12 +113,11 @@ def test_initialisation_scale():
     assert layer.norm.factor.abs().sum() == 0
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_dtypes(dtype):
+def test_everything_in_bfloat16():
     algebra = CliffordAlgebra((1, -1, -1))
-    net = CGENN(algebra, 2, 2, hidden_dim=4, num_layers=2).to(dtype)
-    y = net(torch.randn(5, 2, 3, 8).to(dtype))
-    assert y.dtype == dtype
+    net = CGENN(algebra, 2, 2, hidden_dim=4, num_layers=2).bfloat16()
+    y = net(torch.randn(5, 2, 3, 8).bfloat16())
+    assert y.dtype == torch.bfloat16
     assert y.isfinite().all()
 
 
@@ -195,30 +160,15 @@ def test_pickles_are_small_and_share_their_tables():
     assert pickle.loads(data).products[0]._tables[0] is net.products[0]._tables[0]
 
 
-@pytest.mark.usefixtures("fresh_compiler")
-def test_compile_export_copy_pickle():
+def test_export_and_transforms():
     algebra = CliffordAlgebra((1, -1))
     net = CGENN(algebra, 2, 3, hidden_dim=4, num_layers=3)
     x = torch.randn(5, 2, 6, 4)
-    compiled = torch.compile(net, fullgraph=True, backend="aot_eager")
-    assert relative_error(compiled(x), net(x)) < 1e-5
-    grads = [
-        torch.autograd.grad(f(x).square().sum(), list(net.parameters())) for f in (compiled, net)
-    ]
-    assert all(relative_error(a, b) < 1e-4 for a, b in zip(*grads, strict=True))
     program = torch.export.export(net, (x,))
     assert relative_error(program.module()(x), net(x)) < 1e-5
-    for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
-        assert torch.equal(other(x), net(x))
     jacobian = torch.func.jacrev(net)(x[:1])
     assert jacobian.shape == (1, 3, 6, 4, 1, 2, 6, 4)
     assert torch.vmap(net)(x.expand(2, *x.shape)).shape == (2, 5, 3, 6, 4)
-
-
-def test_empty_batches():
-    net = CGENN(CliffordAlgebra((1, 1)), 2, 3)
-    assert net(torch.zeros(0, 2, 4)).shape == (0, 3, 4)
-    assert net(torch.zeros(0, 2, 5, 5, 4)).shape == (0, 3, 5, 5, 4)
 
 
 def test_errors():

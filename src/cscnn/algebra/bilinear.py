@@ -111,17 +111,17 @@ class BilinearTable:
         axes = self.slot_axes(slot_like)
         batch = like.shape[:-axes]
         order = sorted(range(len(batch)), key=like.stride, reverse=True)
-        where = sum(like.stride(axis) > like.stride(-1) for axis in order)
+        place = sum(like.stride(axis) > like.stride(-1) for axis in order)
         shape = [batch[axis] for axis in order]
         columns = self.matrix if slot == 2 and self.matrix else self.sizes[slot]
-        shape.insert(where, columns)
-        position = {axis: i + (i >= where) for i, axis in enumerate(order)}
-        slots = [where]
+        shape.insert(place, columns)
+        position = {axis: i + (i >= place) for i, axis in enumerate(order)}
+        slots = [place]
         if self.slot_axes(slot) == 2:
-            before = max(where - 1, 0)
+            before = max(place - 1, 0)
             shape.insert(before, self.sizes[slot] // columns)
             position = {axis: i + (i >= before) for axis, i in position.items()}
-            slots = [before, where + 1]
+            slots = [before, place + 1]
         return like.new_empty(shape).permute(*(position[a] for a in range(len(batch))), *slots)
 
 
@@ -324,6 +324,6 @@ def unrolled(x: Tensor, y: Tensor, table: BilinearTable, roles: tuple[int, int, 
         planes.append(total)
     if table.slot_axes(roles[0]) == table.slot_axes(roles[2]) == 1:
         # With the blades where x has them in memory, the fused loop runs along the innermost axis.
-        where = sum(x.stride(axis) > x.stride(-1) for axis in range(x.dim() - 1))
-        return torch.stack(planes, where).movedim(where, -1)
+        place = sum(x.stride(axis) > x.stride(-1) for axis in range(x.dim() - 1))
+        return torch.stack(planes, place).movedim(place, -1)
     return table.shaped(torch.stack(planes, -1), roles[2])

@@ -52,20 +52,6 @@ def check_metric(metric: object) -> tuple[int, ...]:
     return tuple(signs)
 
 
-def check_int(name: str, value: object, low: int) -> int:
-    """``value`` as an integer of at least ``low``, or an error that shows what came instead."""
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        kind = type(value).__name__
-        raise TypeError(f"{name} must be an integer, got {value!r} ({kind})") from None
-    if number < low:
-        raise ValueError(f"{name} must be at least {low}, got {number}")
-    return number
-
-
 def ordered_blades(dim: int) -> tuple[tuple[int, ...], ...]:
     """All blades as tuples of axes, by grade and then lexicographically: (), (0,), ..., (0, 1)."""
     return tuple(axes for k in range(dim + 1) for axes in combinations(range(dim), k))

@@ -9,12 +9,12 @@ from math import comb
 import torch
 from torch import Tensor
 
+from cscnn._util.checks import check_int
 from cscnn.algebra import group
 from cscnn.algebra.bilinear import BilinearTable, bilinear
 from cscnn.algebra.blades import (
     bit_mask,
     blade_name,
-    check_int,
     check_metric,
     ordered_blades,
     product_sign,
@@ -56,8 +56,8 @@ class CliffordAlgebra:
         self.grades = _grades(self.dim)
         self.grade_sizes = tuple(comb(self.dim, k) for k in range(self.dim + 1))
         self._tables = {
-            kind: _product_table(self.metric, kind)
-            for kind in ("geometric", "wedge", "left_contraction")
+            product: _product_table(self.metric, product)
+            for product in ("geometric", "wedge", "left_contraction")
         }
         self._signs = _sign_vectors(self.metric)
         self._pseudoscalar_product = _pseudoscalar_product(self.metric)
@@ -108,8 +108,8 @@ class CliffordAlgebra:
         Returns:
             (..., n_blades)
         """
-        where = self.grade_slice(grade)
-        size = where.stop - where.start
+        span = self.grade_slice(grade)
+        size = span.stop - span.start
         check_dtype(components, "components")
         if components.dim() == 0 or components.shape[-1] != size:
             hint = "; a scalar field needs x.unsqueeze(-1)" if size == 1 else ""
@@ -117,7 +117,7 @@ class CliffordAlgebra:
                 f"the last axis must hold the {size} component(s) of grade {grade} of {self}, "
                 f"got a tensor of shape {tuple(components.shape)}{hint}"
             )
-        return torch.nn.functional.pad(components, (where.start, self.n_blades - where.stop))
+        return torch.nn.functional.pad(components, (span.start, self.n_blades - span.stop))
 
     # --- products ---------------------------------------------------------------------------------
 
@@ -133,10 +133,10 @@ class CliffordAlgebra:
         """x ⌟ y, the grade-lowering part |y| - |x| of the geometric product."""
         return self._product("left_contraction", x, y)
 
-    def _product(self, kind: str, x: Tensor, y: Tensor) -> Tensor:
+    def _product(self, product: str, x: Tensor, y: Tensor) -> Tensor:
         self.check(x)
         self.check(y, "y")
-        return bilinear(x, y, self._tables[kind])
+        return bilinear(x, y, self._tables[product])
 
     def left_matrix(self, x: Tensor) -> Tensor:
         """L(x) with L(x) y = x y for all y: (..., n_blades) -> (..., n_blades, n_blades)."""
@@ -354,14 +354,14 @@ def _grades(dim: int) -> tuple[int, ...]:
 
 
 @cache
-def _product_table(metric: tuple[int, ...], kind: str) -> BilinearTable:
+def _product_table(metric: tuple[int, ...], product: str) -> BilinearTable:
     grade = _grades(len(metric))
     terms = product_terms(metric)
-    if kind == "wedge":
+    if product == "wedge":
         terms = tuple(t for t in terms if grade[t[2]] == grade[t[0]] + grade[t[1]])
-    elif kind == "left_contraction":
+    elif product == "left_contraction":
         terms = tuple(t for t in terms if grade[t[2]] == grade[t[1]] - grade[t[0]])
-    return BilinearTable(terms, (len(grade),) * 3, recipe=(_product_table, (metric, kind)))
+    return BilinearTable(terms, (len(grade),) * 3, recipe=(_product_table, (metric, product)))
 
 
 @cache

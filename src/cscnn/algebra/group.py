@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 KINDS = ("rotation", "boost", "reflection", "any")
 
+#: O(p, q), its elements of determinant 1, and those that keep the direction of time.
+GROUPS = ("O", "SO", "O+", "SO+")
+
 
 def kinds(metric: tuple[int, ...]) -> tuple[str, ...]:
     """Kinds of elements that differ from the identity in this signature."""
@@ -224,3 +227,72 @@ def versor(algebra: CliffordAlgebra, g: Tensor) -> Tensor:
         result = algebra.geometric_product(result, algebra.embed(normal, 1))
         result = algebra.geometric_product(result, second)
     return result
+
+
+def check_group(algebra: CliffordAlgebra, group: str) -> str:
+    """``group`` if it is one of the four and exists in this signature, else an error."""
+    if group not in GROUPS:
+        raise ValueError(f"group must be one of {', '.join(GROUPS)}, got {group!r}")
+    if group.endswith("+"):
+        try:
+            time_axis(algebra)
+        except ValueError as error:
+            raise ValueError(f"there is no group {group!r} here: {error}") from None
+    return group
+
+
+def in_group(algebra: CliffordAlgebra, g: Tensor, group: str) -> bool:
+    """Whether an element g (dim, dim) of O(p, q) belongs to one of its subgroups in `GROUPS`."""
+    if group.startswith("SO") and torch.linalg.det(g) < 0:
+        return False
+    return not group.endswith("+") or bool(g[(time_axis(algebra),) * 2] > 0)
+
+
+def time_axis(algebra: CliffordAlgebra) -> int:
+    """The axis whose sign occurs once; in R^{1,1} the first."""
+    if algebra.dim > 1:
+        for axis, sign in enumerate(algebra.metric):
+            if algebra.metric.count(sign) == 1:
+                return axis
+    raise ValueError(
+        "past and future need one time axis, i.e. an axis whose sign no other axis has; there is "
+        f"none in metric {algebra.metric}"
+    )
+
+
+def boost(algebra: CliffordAlgebra, rapidity: float, direction: Sequence[float]) -> Tensor:
+    """The Lorentz boost (dim, dim) by a rapidity along a direction of space, in float64.
+
+    Args:
+        algebra: of a spacetime with one time axis.
+        rapidity: artanh of the velocity.
+        direction: a unit vector of space, without the time axis.
+
+    Example:
+        >>> from cscnn import CliffordAlgebra
+        >>> boost(CliffordAlgebra((1, -1)), 0.5, [1.0])
+        tensor([[1.1276, 0.5211],
+                [0.5211, 1.1276]], dtype=torch.float64)
+    """
+    time = time_axis(algebra)
+    space = [axis for axis in range(algebra.dim) if axis != time]
+    if len(direction) != len(space):
+        raise ValueError(f"direction needs {len(space)} components, got {direction}")
+    rate = torch.zeros(algebra.dim, algebra.dim, dtype=torch.float64)
+    rate[time, space] = rate[space, time] = torch.as_tensor(direction, dtype=torch.float64)
+    return torch.matrix_exp(rapidity * rate)
+
+
+def rotation(angle: float, axis: Sequence[float] | None = None) -> Tensor:
+    """The rotation by an angle (radians) of the plane, or about an axis of space, in float64.
+
+    Args:
+        angle: in radians.
+        axis: a unit vector of space (3,); without it a rotation (2, 2) of the plane.
+    """
+    if axis is None:
+        rate = torch.tensor([[0.0, -1.0], [1.0, 0.0]], dtype=torch.float64)
+    else:
+        x, y, z = axis
+        rate = torch.tensor([[0, -z, y], [z, 0, -x], [-y, x, 0]], dtype=torch.float64)
+    return torch.matrix_exp(angle * rate)

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
+from cscnn._util.checks import check_int
 from cscnn.algebra import CliffordAlgebra
-from cscnn.algebra.blades import check_int
 from cscnn.algebra.clifford import check_algebra
 from cscnn.nn.activation import MVGELU
 from cscnn.nn.functional import check_field, from_planes, to_planes

@@ -8,9 +8,10 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
+from cscnn._util.checks import check_int
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.bilinear import BilinearTable
-from cscnn.algebra.blades import admissible_paths, check_int, product_terms
+from cscnn.algebra.blades import admissible_paths, product_terms
 from cscnn.algebra.clifford import check_algebra
 from cscnn.nn.functional import check_field, from_planes, to_planes, weighted_product
 from cscnn.nn.linear import MVLinear

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from cscnn.algebra import CliffordAlgebra
-from cscnn.kernels.orbits import check_group, time_axis
+from cscnn.algebra.group import check_group, in_group
 
 
 def grid_symmetries(
@@ -20,15 +20,14 @@ def grid_symmetries(
 ) -> Iterator[Tensor]:
     """Signed permutations of axes, (dim, dim), that preserve metric, grid and spacing."""
     check_group(algebra, group)
-    kinds = list(zip(algebra.metric, grid, spacing or (1.0,) * algebra.dim, strict=True))
+    axes = list(zip(algebra.metric, grid, spacing or (1.0,) * algebra.dim, strict=True))
     for order in itertools.permutations(range(algebra.dim)):
-        if all(kinds[i] == kinds[j] for i, j in enumerate(order)):
+        if all(axes[i] == axes[j] for i, j in enumerate(order)):
             for signs in itertools.product((1.0, -1.0), repeat=algebra.dim):
                 g = torch.zeros(algebra.dim, algebra.dim, dtype=torch.float64)
                 for j, (i, sign) in enumerate(zip(order, signs, strict=True)):
                     g[i, j] = sign
-                special = not group.startswith("SO") or torch.linalg.det(g) > 0
-                if special and (not group.endswith("+") or g[(time_axis(algebra),) * 2] > 0):
+                if in_group(algebra, g, group):
                     yield g
 
 
