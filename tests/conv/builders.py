@@ -3,23 +3,19 @@
 import torch
 
 from cscnn import CliffordAlgebra, CliffordSteerableConv
+from cscnn.kernels import Complete, Implicit
 
 FIELD = (2, 2, 6, 5, 4)
 
-FAST = {"num_layers": 2, "hidden_dim": 4}
+#: Choices of kernels that are fast to evaluate.
+SMALL = {"implicit": Implicit(num_layers=2, hidden_dim=4), "complete": Complete(hidden_dim=4)}
 
 
 def build(metric, c_in=2, c_out=3, kernel_size=3, kernel="implicit", **options):
-    chosen = FAST if kernel == "implicit" else {"hidden_dim": 4}
-    chosen = {**chosen, **options.pop("kernel_options", {})}
+    """A convolution with a small kernel, by name, or with the given one."""
+    kernel = SMALL[kernel] if isinstance(kernel, str) else kernel
     conv = CliffordSteerableConv(
-        CliffordAlgebra(metric),
-        c_in,
-        c_out,
-        kernel_size,
-        kernel=kernel,
-        kernel_options=chosen,
-        **options,
+        CliffordAlgebra(metric), c_in, c_out, kernel_size, kernel=kernel, **options
     )
     if conv.bias is not None:
         torch.nn.init.normal_(conv.bias)
@@ -27,5 +23,5 @@ def build(metric, c_in=2, c_out=3, kernel_size=3, kernel="implicit", **options):
 
 
 def twin(conv):
-    """Another convolution of the same kind, with other weights."""
+    """Another convolution of the same type, with other weights."""
     return build((1, -1), kernel="implicit" if hasattr(conv.kernel, "head") else "complete")

@@ -4,11 +4,13 @@ import json
 
 import pytest
 import torch
-from builders import build
 
-from cscnn.conv import backend
-from cscnn.conv.backend import Rates, choose, spectral_work
-from cscnn.conv.tiling import cut
+from cscnn.conv import use_backend
+from cscnn.conv.spectral import cost, tune
+from cscnn.conv.spectral.cost import Rates, plan_tiles, spectral_work
+from cscnn.conv.spectral.overlap import cut_axis
+from cscnn.testing import relative_error
+from tests.conv.builders import build
 
 
 @pytest.fixture
@@ -16,14 +18,14 @@ def tuning(tmp_path, monkeypatch):
     """A file of measured rates of our own."""
     path = tmp_path / "tuning.json"
     monkeypatch.setenv("CSCNN_TUNING", str(path))
-    backend.forget()
+    cost.reload_rates()
     yield path
-    backend.forget()
+    cost.reload_rates()
 
 
 def pick(grid, kernel=7, *, batch=1, channels=48, chosen="auto"):
     d = len(grid)
-    return choose(
+    return plan_tiles(
         grid,
         (kernel,) * d,
         (0,) * d,
@@ -45,7 +47,6 @@ def test_large_kernels_are_spectral_and_small_ones_direct(tuning):
     assert pick((64, 64), kernel=1) is None
     assert pick((64, 64), kernel=3, channels=4) is None
     assert pick((64, 64), kernel=3, channels=4, chosen="spectral") is not None
-    assert pick((32, 32, 32)) == pick((32, 32, 32))
 
 
 def test_tiles_grow_with_the_batch(tuning):
@@ -53,7 +54,7 @@ def test_tiles_grow_with_the_batch(tuning):
     volumes = []
     for batch in (1, 64):
         counts = pick((64, 64, 64), batch=batch, channels=96)
-        axes = [cut(64, 0, False, 3, q) for q in counts]
+        axes = [cut_axis(64, 0, False, 3, q) for q in counts]
         volumes.append(torch.tensor([a.tile for a in axes]).prod())
     assert volumes[1] > volumes[0]
 
@@ -61,12 +62,12 @@ def test_tiles_grow_with_the_batch(tuning):
 def test_measured_rates_decide(tuning):
     assert pick((32, 32, 32)) is not None
     slow_memory = Rates(direct=(1e12,) * 4, matmul=1e9, memory=1e8, call=1e-5)
-    tuning.write_text(json.dumps({"cpu": backend.dump_rates(slow_memory)}))
+    tuning.write_text(json.dumps({"cpu": cost.rates_to_json(slow_memory)}))
     assert pick((32, 32, 32)) is not None  # the same choice as long as the process lives
-    backend.forget()
+    cost.reload_rates()
     assert pick((32, 32, 32)) is None
-    assert backend.current_rates("cpu") == slow_memory
-    assert backend.current_rates("cuda") == backend.ACCELERATOR_RATES
+    assert cost.device_rates("cpu") == slow_memory
+    assert cost.device_rates("cuda") == cost.ACCELERATOR_RATES
 
 
 @pytest.mark.parametrize(
@@ -78,12 +79,12 @@ def test_measured_rates_decide(tuning):
 def test_damaged_rates_are_reported_and_ignored(tuning, text):
     tuning.write_text(text)
     with pytest.warns(UserWarning, match=r"ignoring the measured rates in .*tuning\.json"):
-        assert backend.current_rates("cpu") == backend.DEFAULT_RATES
+        assert cost.device_rates("cpu") == cost.DEFAULT_RATES
 
 
 def test_work_is_linear_in_tiles_and_batch():
     def operations(count, batch):
-        axis = cut(16 * count, 0, False, 3, count)
+        axis = cut_axis(16 * count, 0, False, 3, count)
         return spectral_work([axis], batch, 64, 64, parity=True, itemsize=4).operations
 
     kernel = operations(4, 0)
@@ -95,3 +96,59 @@ def test_work_is_linear_in_tiles_and_batch():
 def test_unknown_backend_is_refused():
     with pytest.raises(ValueError, match="one of auto, direct, spectral, got 'fft'"):
         build((1, 1), backend="fft")
+
+
+# --- the backend of a network ---------------------------------------------------------------------
+
+
+def test_all_convolutions_of_a_network_change():
+    network = torch.nn.Sequential(
+        build((1, 1), c_out=2),
+        torch.nn.Sequential(build((1, 1), backend="direct")),
+        torch.nn.ReLU(),
+    ).double()
+    x = torch.randn(1, 2, 6, 7, 4, dtype=torch.float64)
+    outputs = {}
+    for backend in ("direct", "spectral", "auto"):
+        use_backend(network, backend)
+        assert [network[0].backend, network[1][0].backend] == [backend] * 2
+        outputs[backend] = network(x)
+    assert not torch.equal(outputs["direct"], outputs["spectral"])  # different sums
+    assert relative_error(outputs["spectral"], outputs["direct"]) < 1e-12
+
+
+def test_wrong_backends_change_nothing():
+    conv = build((1, 1), backend="direct")
+    with pytest.raises(ValueError, match="one of auto, direct, spectral, got 'fft'"):
+        use_backend(conv, "fft")
+    assert conv.backend == "direct"
+    use_backend(torch.nn.Linear(2, 2), "spectral")  # nothing to change
+
+
+# --- rates of this machine ------------------------------------------------------------------------
+
+
+def test_rates_are_measured_and_kept(tuning, monkeypatch):
+    monkeypatch.setattr(tune, "SHAPES", [(d, 1, 1, n, 3) for d in (1, 2, 3, 4) for n in (6, 8)])
+    shapes = []
+    result = tune.measure_rates("cpu", progress=shapes.append)
+    assert len(shapes) == 8
+    tuning.write_text(json.dumps({"cuda": cost.rates_to_json(cost.ACCELERATOR_RATES)}))
+    tune.save_rates("cpu", result.rates)
+    assert cost.device_rates("cpu") == result.rates
+    assert cost.device_rates("cuda") == cost.ACCELERATOR_RATES
+
+
+def test_rates_are_fitted_exactly_where_the_model_holds():
+    """Made-up times of a machine that is just what the model says."""
+    rates = Rates(direct=(1e11,) * 4, matmul=3e11, memory=2e10, call=1e-5)
+    work = [
+        cost.Work(calls, operations, moved)
+        for calls in (10, 1000)
+        for operations in (1e6, 1e10)
+        for moved in (1e5, 1e9)
+    ]
+    call, per_operation, per_byte = tune._fit([(w, w.seconds(rates)) for w in work])
+    assert call == pytest.approx(rates.call, rel=1e-3)
+    assert 1 / per_operation == pytest.approx(rates.matmul, rel=1e-3)
+    assert 1 / per_byte == pytest.approx(rates.memory, rel=1e-3)

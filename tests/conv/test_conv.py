@@ -4,21 +4,23 @@ import copy
 import itertools
 
 import numpy as np
-import paper
 import pytest
 import torch
-from builders import build
-from conftest import metric_name
 
 from cscnn import CliffordAlgebra, CliffordSteerableConv
 from cscnn.conv.padding import MODES, pad
+from cscnn.kernels import Implicit
 from cscnn.testing import relative_error
+from tests.conftest import metric_name
+from tests.conv import paper
+from tests.conv.builders import build
 
 
 @pytest.mark.parametrize("metric", [(1,), (1, 1), (1, -1), (-1, 1, 1)], ids=metric_name)
 def test_is_the_papers_algorithm(metric):
     d = len(metric)
-    conv = build(metric, 2, 2, kernel_size=3, kernel_options={"num_layers": 3}).double()
+    published = Implicit(num_layers=3, hidden_dim=4, unit_variance=False)
+    conv = build(metric, 2, 2, kernel_size=3, kernel=published).double()
     algebra = paper.Algebra(metric)
     p = {name: value.detach().numpy() for name, value in conv.kernel.named_parameters()}
     offsets = list(itertools.product((-1, 0, 1), repeat=d))
@@ -95,11 +97,14 @@ def test_padding_mode_per_axis():
         ({"padding_mode": "mirror"}, r"zeros, circular, .* got 'mirror'"),
         ({"spacing": (1.0, 0.0)}, r"spacing must be positive, got \(1\.0, 0\.0\)"),
         ({"backend": "magic"}, r"backend must be .* got 'magic'"),
-        ({"kernel": "spline"}, r"'implicit', 'complete' or a SteerableKernel, got 'spline'"),
+        ({"kernel": "spline"}, "one of the names implicit, complete, got {'name': 'spline'}"),
         ({"bias": (1,)}, r"blades \[1\] \(\['e1'\]\) is not invariant"),
         ({"c_in": 0}, "c_in must be at least 1, got 0"),
-        ({"kernel_options": {"hiden": 3}}, r"implicit kernel are num_layers, .*; got \['hiden'\]"),
-        ({"kernel_options": {"group": "SO"}}, "kernel='complete' knows groups"),
+        (
+            {"kernel": {"name": "implicit", "hiden": 3}},
+            "implicit kernel are num_layers, .*; got hiden",
+        ),
+        ({"kernel": {"name": "implicit", "group": "SO"}}, "the complete kernel knows group"),
     ],
 )
 def test_bad_options(options, message):

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from builders import build
 
 from cscnn import CliffordAlgebra, CliffordSteerableConv
+from cscnn.kernels import Complete, Implicit
 from cscnn.testing import grid_equivariance_errors, relative_error
+from tests.conv.builders import build
 
 SYMMETRIC = [
     ((1,), (7,)),
@@ -57,10 +58,10 @@ def test_plain_convolutions_do_not():
 
 @pytest.mark.parametrize("group", ["SO", "O+", "SO+"])
 def test_smaller_groups_keep_only_their_symmetries(group):
-    conv = build((1, -1, -1), kernel="complete", kernel_options={"group": group}).double()
+    conv = build((1, -1, -1), kernel=Complete(group=group, hidden_dim=4)).double()
     algebra = conv.algebra
     x = torch.randn(1, 2, 3, 4, 4, 8, dtype=torch.float64)
-    from cscnn.testing import grid_symmetries, transform_on_grid
+    from cscnn.algebra.grids import grid_symmetries, transform_on_grid
 
     errors = grid_equivariance_errors(conv, algebra, (1, 2, 3, 4, 4), group=group)
     assert errors["point group"] < 1e-12
@@ -72,24 +73,25 @@ def test_smaller_groups_keep_only_their_symmetries(group):
 
 
 def test_causal_convolutions_do_not_see_the_future():
-    options = {"group": "O+", "causal": True}
-    conv = build((1, -1), kernel="complete", kernel_size=5, kernel_options=options).double()
+    causal = Complete(group="O+", causal=True, hidden_dim=4)
+    conv = build((1, -1), kernel=causal, kernel_size=5).double()
     x = torch.randn(1, 2, 8, 8, 4, dtype=torch.float64)
     changed = x.clone()
     changed[:, :, 5:] = torch.randn_like(changed[:, :, 5:])
     y, z = conv(x), conv(changed)
     with pytest.raises(ValueError, match=r"time axis 0 .* padding_mode=\('zeros', 'circular'\)"):
-        build((1, -1), kernel="complete", kernel_options=options, padding_mode="circular")
+        build((1, -1), kernel=causal, padding_mode="circular")
     assert torch.equal(y[:, :, :5], z[:, :, :5])
     assert not torch.allclose(y[:, :, 5:], z[:, :, 5:])
 
 
 def test_spacing_makes_anisotropic_grids_one_space():
     """A kernel on a finer time axis, restricted to every second point, is the coarse kernel."""
+    published = Implicit(num_layers=2, hidden_dim=4, unit_variance=False)
     torch.manual_seed(3)
-    coarse = build((1, -1), kernel_size=3)
+    coarse = build((1, -1), kernel_size=3, kernel=published)
     torch.manual_seed(3)
-    fine = build((1, -1), kernel_size=(5, 3), spacing=(0.5, 1.0))
+    fine = build((1, -1), kernel_size=(5, 3), spacing=(0.5, 1.0), kernel=published)
     fine.kernel.scale = coarse.kernel.scale
     a, b = coarse.double().expanded_kernel(), fine.double().expanded_kernel()
     assert relative_error(b[:, :, ::2], a) < 1e-12
@@ -123,8 +125,8 @@ def test_rotations_and_boosts_hold_up_to_resolution(metric, kernel, rate, limit,
     support of a kernel grid is not invariant, so f dies out before its edge.
     """
     algebra = CliffordAlgebra(metric)
-    reach, angle = 0.12, 0.35
-    f = smooth_field(generator, width=reach / 5)
+    extent, angle = 0.12, 0.35
+    f = smooth_field(generator, width=extent / 5)
     c, s = (np.cosh, np.sinh) if -1 in metric else (np.cos, np.sin)
     g = torch.tensor([[c(angle), -metric[1] * s(angle)], [s(angle), c(angle)]])
     assert algebra.is_orthogonal(g)
@@ -132,7 +134,7 @@ def test_rotations_and_boosts_hold_up_to_resolution(metric, kernel, rate, limit,
     kernel = build(metric, 2, 2, kernel=kernel).kernel.double()
     errors = []
     for half in (8, 16):
-        axis = torch.arange(-half, half + 1, dtype=torch.float64) / half * reach
+        axis = torch.arange(-half, half + 1, dtype=torch.float64) / half * extent
         points = torch.stack(torch.meshgrid(axis, axis, indexing="ij"), -1)
         conv = CliffordSteerableConv(
             algebra, 2, 2, 2 * half + 1, kernel=kernel, padding=0, bias=False

@@ -7,7 +7,6 @@ from functools import partial
 
 import pytest
 import torch
-from point_builders import METRICS, bias_field, cloud, features, make, naive, relative
 
 from cscnn import CliffordAlgebra, CliffordSteerableConv, geometry
 from cscnn.conv import CliffordSteerablePointConv, points
@@ -19,29 +18,29 @@ from cscnn.geometry import (
     radius_edges,
     sphere,
 )
-from cscnn.kernels import CompleteKernel
+from cscnn.kernels import Complete, CompleteKernel, Implicit
+from tests.conv.point_builders import METRICS, bias_field, cloud, features, make, naive, relative
 
 KERNELS = {
-    "implicit": {"kernel": "implicit"},
-    "complete": {"kernel": "complete"},
-    "rings": {"kernel": "complete", "kernel_options": {"radial": "rings"}},
+    "implicit": Implicit(),
+    "complete": Complete(),
+    "rings": Complete(radial="rings"),
 }
 GRID_KERNELS = {
-    "implicit": ("implicit", {}),
-    "complete": ("complete", {}),
-    "free": ("complete", {"radial": "free", "group": "SO"}),
+    "implicit": Implicit(),
+    "complete": Complete(),
+    "free": Complete(radial="free", group="SO"),
 }
 
 
-def deviation_from_the_grid(metric, kernel, options, mode, unit=1.0, dtype=torch.float64):
+def deviation_from_the_grid(metric, kernel, mode, unit=1.0, dtype=torch.float64):
     """Of the convolution on the points of a full grid with distances of about a unit."""
     torch.manual_seed(0)
     algebra, d = CliffordAlgebra(metric), len(metric)
     half, size = (2, 6) if d == 2 else (1, 4)
     spacing = (unit / 2, *(unit,) * (d - 1))
     grid = CliffordSteerableConv(
-        algebra, 2, 3, 2 * half + 1, kernel=kernel, kernel_options=options, padding_mode=mode,
-        spacing=spacing,
+        algebra, 2, 3, 2 * half + 1, kernel=kernel, padding_mode=mode, spacing=spacing,
     ).to(dtype)  # fmt: skip
     torch.nn.init.normal_(grid.bias)
     x = torch.randn(2, 2, *(size,) * d, algebra.n_blades, dtype=dtype)
@@ -59,23 +58,23 @@ def deviation_from_the_grid(metric, kernel, options, mode, unit=1.0, dtype=torch
 
 
 @pytest.mark.parametrize("mode", ["circular", "zeros"])
-@pytest.mark.parametrize(("kernel", "options"), GRID_KERNELS.values(), ids=GRID_KERNELS)
+@pytest.mark.parametrize("kernel", GRID_KERNELS.values(), ids=GRID_KERNELS)
 @pytest.mark.parametrize("metric", METRICS)
-def test_on_a_full_grid_it_is_the_grid_convolution(metric, kernel, options, mode):
-    assert deviation_from_the_grid(metric, kernel, options, mode) < 1e-10
+def test_on_a_full_grid_it_is_the_grid_convolution(metric, kernel, mode):
+    assert deviation_from_the_grid(metric, kernel, mode) < 1e-10
 
 
 @pytest.mark.parametrize("mode", ["circular", "zeros"])
 def test_on_a_rounded_grid_it_is_the_grid_convolution(mode):
     """Tenths are not exact: the farthest neighbours are at the radius up to rounding."""
     for kernel in ("implicit", "complete"):
-        assert deviation_from_the_grid((1, -1), kernel, {}, mode, 0.1, torch.float32) < 1e-5
+        assert deviation_from_the_grid((1, -1), kernel, mode, 0.1, torch.float32) < 1e-5
 
 
-@pytest.mark.parametrize("options", KERNELS.values(), ids=KERNELS)
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 @pytest.mark.parametrize("metric", [(-1,), (1, -1), (1, 1, 1), (1, -1, -1, -1)])
-def test_equals_the_naive_sum(metric, options):
-    conv = make(metric, **options)
+def test_equals_the_naive_sum(metric, kernel):
+    conv = make(metric, kernel=kernel)
     edges = nearest_edges(cloud(metric), 4).weighted(torch.rand(9))
     h = conv.algebra.random_orthogonal("any", batch=9, dtype=torch.float64)
     for case in (edges, edges.change_frames(h)):
@@ -83,9 +82,9 @@ def test_equals_the_naive_sum(metric, options):
         assert relative(conv(x, case), naive(conv, x, case)) < 1e-12
 
 
-@pytest.mark.parametrize("options", KERNELS.values(), ids=KERNELS)
-def test_groups_and_their_recomputation_change_nothing(options, monkeypatch):
-    conv = make((1, 1), **options)
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+def test_groups_and_their_recomputation_change_nothing(kernel, monkeypatch):
+    conv = make((1, 1), kernel=kernel)
     edges = radius_edges(cloud((1, 1), 40), 0.6)
     x = features(edges, conv).requires_grad_()
     results = []
@@ -165,16 +164,16 @@ def test_initial_scale(aggregation):
 def test_means_divide_by_edges_and_weights():
     where = cloud((1, 1), 12)
     edges = radius_edges(where, 0.5).weighted(torch.rand(12))
-    plain = make((1, 1))
-    x = features(edges, plain)
+    summing = make((1, 1))
+    x = features(edges, summing)
     for aggregation, total in (
         ("mean", edges.degree.double()),
         ("weighted mean", torch.zeros(12).double().index_add(0, edges.receiver, edges.weight)),
     ):
         conv = CliffordSteerablePointConv(
-            plain.algebra, 2, 3, kernel=plain.kernel, aggregation=aggregation
+            summing.algebra, 2, 3, kernel=summing.kernel, aggregation=aggregation
         ).double()
-        expected = (naive(plain, x, edges) - bias_field(plain)) / total[:, None, None]
+        expected = (naive(summing, x, edges) - bias_field(summing)) / total[:, None, None]
         assert relative(conv(x, edges), expected) < 1e-12
 
 
@@ -337,8 +336,8 @@ def test_bad_input():
     for options, message in (
         ({"radius": 0.0}, "radius must be positive, got 0.0"),
         ({"aggregation": "max"}, "one of sum, mean, weighted mean, integral, got 'max'"),
-        ({"kernel": "free"}, "'implicit', 'complete' or a SteerableKernel, got 'free'"),
-        ({"kernel": "implicit", "kernel_options": {"extra_channels": 1}}, "for grids"),
+        ({"kernel": "free"}, "one of the names implicit, complete, got {'name': 'free'}"),
+        ({"kernel": Implicit(extra_channels=1)}, "for grids, .* got 1 extra"),
         ({"kernel": CompleteKernel(algebra, 5, 3)}, "the kernel is for"),
     ):
         with pytest.raises(ValueError, match=message):

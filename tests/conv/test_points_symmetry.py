@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from point_builders import METRICS, action, bias_field, cloud, features, make, naive, relative
 
 from cscnn import CliffordAlgebra
 from cscnn.geometry import (
@@ -13,6 +12,17 @@ from cscnn.geometry import (
     hyperbolic,
     sphere,
     torus_of_revolution,
+)
+from cscnn.kernels import Complete
+from tests.conv.point_builders import (
+    METRICS,
+    action,
+    bias_field,
+    cloud,
+    features,
+    make,
+    naive,
+    relative,
 )
 
 #: group -> one of its elements in R^{1,1} beside boosts, and one that it lacks
@@ -57,7 +67,7 @@ def test_the_wrong_signature_is_not_symmetric():
 @pytest.mark.parametrize("group", GROUPS)
 def test_groups(group):
     """Each kernel has the symmetries of its group and not those beyond it."""
-    conv = make((1, -1), kernel="complete", kernel_options={"group": group}, aggregation="mean")
+    conv = make((1, -1), kernel=Complete(group=group), aggregation="mean")
     where = cloud((1, -1))
     x = features(all_pairs(where), conv)
     y = conv(x, all_pairs(where))
@@ -80,8 +90,7 @@ def naive_mean(conv, x, edges):
 
 def test_arrow_of_time():
     """Kernels of O+ keep orthochronous symmetry and break time reversal; causal ones look back."""
-    options = {"group": "O+", "causal": True}
-    conv = make((1, -1), kernel="complete", kernel_options=options)
+    conv = make((1, -1), kernel=Complete(group="O+", causal=True))
     where = cloud((1, -1))
     x = features(all_pairs(where), conv)
     y = conv(x, all_pairs(where))

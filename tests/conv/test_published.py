@@ -9,7 +9,7 @@ import torch
 
 from cscnn import CliffordAlgebra, CliffordSteerableConv
 from cscnn.interop import load_flax_params
-from cscnn.kernels import CompleteKernel
+from cscnn.kernels import CompleteKernel, Implicit
 from cscnn.testing import relative_error
 
 FOLDER = Path(__file__).parents[3] / "shared" / "golden"
@@ -28,7 +28,7 @@ def test_golden(path):
         config["c_in"],
         config["c_out"],
         config["kernel_size"],
-        kernel_options={k: config[k] for k in ("num_layers", "hidden_dim")},
+        kernel=Implicit(config["num_layers"], config["hidden_dim"]),
         padding_mode="zeros" if config["padding_mode"] == "SAME" else config["padding_mode"],
         stride=config["stride"],
     ).double()
@@ -61,10 +61,14 @@ def flax_params(conv):
     return {name: rng.normal(size=shape) for name, shape in shapes.items()}
 
 
+def small_conv(unit_variance):
+    kernel = Implicit(num_layers=2, hidden_dim=3, unit_variance=unit_variance)
+    return CliffordSteerableConv(CliffordAlgebra((1, 1)), 1, 2, 3, kernel=kernel)
+
+
 @pytest.fixture
 def conv():
-    options = {"num_layers": 2, "hidden_dim": 3}
-    return CliffordSteerableConv(CliffordAlgebra((1, 1)), 1, 2, 3, kernel_options=options)
+    return small_conv(unit_variance=False)
 
 
 def test_flat_and_nested_names(conv):
@@ -88,8 +92,7 @@ def test_flat_and_nested_names(conv):
 
 def test_published_weights_bring_their_size(conv):
     """Whatever size the kernel was given before."""
-    options = {"num_layers": 2, "hidden_dim": 3, "unit_variance": True}
-    scaled = CliffordSteerableConv(CliffordAlgebra((1, 1)), 1, 2, 3, kernel_options=options)
+    scaled = small_conv(unit_variance=True)
     assert scaled.kernel.gain.unique().numel() > 1
     params = flax_params(conv)
     for module in (conv, scaled):

@@ -4,14 +4,15 @@ import copy
 
 import pytest
 import torch
-from builders import build
 
-from cscnn.conv import tiles
-from cscnn.conv.backend import candidates
-from cscnn.conv.operator import spectral_conv
 from cscnn.conv.padding import MODES
-from cscnn.conv.tiling import cut
+from cscnn.conv.spectral import tiles
+from cscnn.conv.spectral.cost import candidate_cuts
+from cscnn.conv.spectral.operator import spectral_conv
+from cscnn.conv.spectral.overlap import Tiling, cut_axis
+from cscnn.kernels import Complete, Implicit
 from cscnn.testing import grid_equivariance_errors, relative_error
+from tests.conv.builders import build
 
 
 def compare(conv, x):
@@ -60,15 +61,14 @@ def test_equals_direct_in_single_precision(metric, grid):
 @pytest.mark.parametrize("metric", [(1, -1), (1, -1, -1)])
 def test_every_group(metric, group):
     """Also those without v -> -v, whose spectra are complex."""
-    options = {"group": group}
-    conv = build(metric, kernel="complete", kernel_options=options).double()
+    conv = build(metric, kernel=Complete(group=group, hidden_dim=4)).double()
     grid = (6, 7, 5)[: len(metric)]
     assert compare(conv, torch.randn(2, 2, *grid, 2 ** len(metric), dtype=torch.float64)) < 1e-12
 
 
 def test_parity_is_what_the_kernel_has():
     """The control: claiming a symmetry that the kernel lacks gives something else."""
-    conv = build((1, -1), kernel="complete", kernel_options={"group": "O+"}).double()
+    conv = build((1, -1), kernel=Complete(group="O+", hidden_dim=4)).double()
     weight = conv.expanded_kernel().detach()
     x = torch.randn(1, 8, 6, 6, dtype=torch.float64)
     right, wrong = (
@@ -98,7 +98,7 @@ def test_every_way_to_cut_an_axis(half, circular):
         amount = half - shift
         padded = torch.nn.functional.pad(x, (amount,) * 2, "circular" if circular else "constant")
         direct = torch.nn.functional.conv1d(padded, weight, bias)
-        counts = {cut(size, shift, circular, half, q).count for q in range(1, size + 1)}
+        counts = {cut_axis(size, shift, circular, half, q).count for q in range(1, size + 1)}
         assert len(counts) >= 3
         for count in counts:
             y = spectral_conv(x, weight, bias, (shift,), (circular,), (count,), (1, 1), True)
@@ -110,9 +110,9 @@ def test_small_chunks_change_nothing(monkeypatch, limit):
     monkeypatch.setitem(tiles.CHUNK_BYTES, "cpu", limit)
     conv = build((1, 1)).double()
     x = torch.randn(3, 2, 30, 9, 4, dtype=torch.float64)
-    axes = [cut(n, 0, False, 1, 4) for n in (30, 9)]
-    geometry = tiles.Geometry(tuple(axes), (1, 2, 1), True)
-    chunks = list(tiles.Tiles(geometry, 3, x).chunks(2))
+    axes = [cut_axis(n, 0, False, 1, 4) for n in (30, 9)]
+    tiling = Tiling(tuple(axes), (1, 2, 1), True)
+    chunks = list(tiles.FieldTiles(tiling, 3, x).chunks(2))
     seen = [(b, t) for bs, ts in chunks for b in range(3)[bs] for t in range(4)[ts]]
     assert sorted(seen) == [(b, t) for b in range(3) for t in range(4)]
     assert len(chunks) > 1
@@ -205,7 +205,7 @@ def assert_same_gradients(compiled, conv, x):
 @pytest.mark.usefixtures("two_threads", "fresh_compiler")
 def test_compiled_training():
     """Through the code generator: with two threads, indexing in the kernel once crashed it."""
-    conv = build((1, 1, 1), c_out=2, backend="spectral", kernel_options={"hidden_dim": 12})
+    conv = build((1, 1, 1), c_out=2, backend="spectral", kernel=Implicit(num_layers=2))
     assert_same_gradients(torch.compile(conv, fullgraph=True), conv, torch.randn(1, 2, 6, 6, 5, 8))
 
 
@@ -238,7 +238,7 @@ def test_empty_batch():
 
 def test_tiles_cover_the_axis():
     for size, shift, circular, half in ((32, 0, False, 3), (5, 2, False, 3), (17, 0, True, 2)):
-        for axis in candidates(size, shift, circular, half):
+        for axis in candidate_cuts(size, shift, circular, half):
             assert axis.count * axis.step >= axis.out > (axis.count - 1) * axis.step
             assert axis.first + axis.step <= axis.tile
 
@@ -257,7 +257,7 @@ def test_autocast_and_the_cache():
 
 
 def test_long_kernels_have_short_tiles():
-    axes = candidates(16384, 0, False, 50)
+    axes = candidate_cuts(16384, 0, False, 50)
     assert max(a.tile for a in axes) < 400
     conv = build((1,), kernel_size=101, kernel="complete").double()
     assert compare(conv, torch.randn(1, 2, 700, 2, dtype=torch.float64)) < 1e-12

@@ -113,7 +113,7 @@ def test_points_that_no_geodesic_reaches_have_no_edge():
     edges = plane.edges(x, 3.0)
     pairs = set(zip(edges.receiver.tolist(), edges.sender.tolist(), strict=True))
     assert pairs == {(0, 0), (1, 1), (2, 2), (0, 2), (2, 0), (1, 2), (2, 1)}
-    with pytest.raises(ValueError, match=r"in the domain; 1 is at \[0.0, 0.0\]"):
+    with pytest.raises(ValueError, match=r"in the domain; number 1 is at \[0.0, 0.0\]"):
         plane.edges(torch.tensor([[1.0, 0.0], [0.0, 0.0]]), 1.0)
 
 

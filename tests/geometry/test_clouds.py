@@ -1,9 +1,18 @@
 """Neighbours of flat clouds, against brute force."""
 
+import sys
+
 import pytest
 import torch
 
-from cscnn.geometry import all_pairs, clouds, interval_edges, nearest_edges, radius_edges
+from cscnn.geometry import (
+    all_pairs,
+    clouds,
+    interval_edges,
+    nearest_edges,
+    radius_edges,
+    torus_of_revolution,
+)
 
 
 def pairs_of(edges):
@@ -96,9 +105,9 @@ def test_interval_is_kept_by_boosts():
     here, there = (interval_edges(p, (1, -1), 0.5) for p in (x, x @ boost.T))
     assert pairs_of(here) == pairs_of(there)
     assert len(here) < 1600
-    ended = interval_edges(x, (1, -1), 0.5, reach=1.0)
+    ended = interval_edges(x, (1, -1), 0.5, euclidean_radius=1.0)
     assert pairs_of(ended) == pairs_of(here) & pairs_of(radius_edges(x, 1.0))
-    moved = interval_edges(x @ boost.T, (1, -1), 0.5, reach=1.0)
+    moved = interval_edges(x @ boost.T, (1, -1), 0.5, euclidean_radius=1.0)
     assert pairs_of(moved) != pairs_of(ended), "the control: a Euclidean bound breaks it"
 
 
@@ -118,7 +127,7 @@ def test_interval_in_blocks_and_batches(cloud, monkeypatch):
     wrapped = difference.clone()
     wrapped[..., 1] -= wrapped[..., 1].round()
     near = ((wrapped.square() @ signs).abs() <= 0.25) & (wrapped.norm(dim=-1) <= 0.4)
-    around = interval_edges(x, (1, -1, -1), 0.5, reach=0.4, period=(None, 1.0, None))
+    around = interval_edges(x, (1, -1, -1), 0.5, euclidean_radius=0.4, period=(None, 1.0, None))
     assert pairs_of(around) == brute(near)
 
 
@@ -163,10 +172,23 @@ def test_gradients_reach_the_points():
         (lambda x: radius_edges(x, 1.0, batch=torch.ones(3)), "an integer for each of 4 points"),
         (lambda x: nearest_edges(x, 0), "at least 1, got 0"),
         (lambda x: interval_edges(x, (1, -1, -1), 1.0), "each of 2 axes, got"),
-        (lambda x: interval_edges(x, (1, -1), 1.0, period=(1.0, None)), "needs a reach"),
+        (lambda x: interval_edges(x, (1, -1), 1.0, period=(1.0, None)), "needs a euclidean_radius"),
         (lambda x: all_pairs(x, receivers=x[:2], loops=False), "receivers that are the senders"),
     ],
 )
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call(torch.ones(4, 2))
+
+
+@pytest.mark.parametrize(
+    ("package", "search"),
+    [
+        ("scipy.spatial", lambda x: radius_edges(x, 1.0)),
+        ("torchdiffeq", lambda x: torus_of_revolution().exp(x, x)),
+    ],
+)
+def test_missing_packages_say_what_to_install(package, search, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=rf"{package}: pip install 'cscnn\[geometry\]'"):
+        search(torch.rand(3, 2))

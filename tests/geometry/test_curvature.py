@@ -232,8 +232,8 @@ def test_neighbours_within_a_radius():
         assert torch.equal(given.sender, near.sender)
     for space in (de_sitter(2), sphere(2)):
         x = sample(space, 60)
-        near, ended = space.edges(x, 0.8), space.edges(x, 0.8, reach=0.5)
-        given = space.edges(x, 0.8, reach=0.5, pairs=(near.receiver, near.sender))
+        near, ended = space.edges(x, 0.8), space.edges(x, 0.8, ambient_radius=0.5)
+        given = space.edges(x, 0.8, ambient_radius=0.5, pairs=(near.receiver, near.sender))
         assert torch.equal(given.sender, ended.sender)
         assert len(ended) < len(near)
 

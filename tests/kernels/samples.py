@@ -2,7 +2,7 @@
 
 import torch
 
-from cscnn.kernels.orbits import GROUPS
+from cscnn.algebra.group import GROUPS
 
 
 def groups(metric):

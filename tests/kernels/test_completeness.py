@@ -4,8 +4,6 @@ from itertools import pairwise
 
 import pytest
 import torch
-from conftest import metric_name, signatures
-from samples import grid
 
 from cscnn import CliffordAlgebra
 from cscnn.algebra.bilinear import PLANES_FROM, by_blocks, gathered
@@ -15,6 +13,8 @@ from cscnn.kernels import (
 )
 from cscnn.kernels.basis import SteerableBasis, monomials
 from cscnn.testing import relative_error
+from tests.conftest import metric_name, signatures
+from tests.kernels.samples import grid
 
 
 def commutant_dimension(algebra, v, special, orthochronous=False):

@@ -4,8 +4,6 @@ import copy
 
 import pytest
 import torch
-from conftest import metric_name, metrics, signatures
-from samples import grid, groups
 
 from cscnn import CliffordAlgebra, CliffordSteerableConv
 from cscnn.kernels import (
@@ -15,6 +13,8 @@ from cscnn.kernels import (
     find_orbits,
 )
 from cscnn.testing import assert_steerable, relative_error, steerability_errors
+from tests.conftest import metric_name, metrics, signatures
+from tests.kernels.samples import grid, groups
 
 # --- steerability ---------------------------------------------------------------------------------
 
@@ -192,7 +192,7 @@ def test_unit_variance(metric, radial):
     for size, c_in, c_out in ((1, 4, 4), (3, 2, 5), (5 if algebra.dim < 4 else 3, 5, 2)):
         points = grid(size, algebra.dim) if size > 1 else torch.zeros(1, algebra.dim).double()
         if radial == "implicit":
-            kernel = ImplicitKernel(algebra, c_in, c_out, points=points, unit_variance=True)
+            kernel = ImplicitKernel(algebra, c_in, c_out, points=points)
         else:
             kernel = CompleteKernel(algebra, c_in, c_out, radial=radial, points=points)
         variance = kernel.double().expand(points).square().sum((2, 3, 4)).mean(0)
@@ -219,8 +219,6 @@ def test_errors():
         CompleteKernel(CliffordAlgebra((1, -1)), 1, 1, causal=True)
     with pytest.raises(ValueError, match="needs the sampling points"):
         CompleteKernel(algebra, 1, 1, radial="free")
-    with pytest.raises(ValueError, match="needs the sampling points"):
-        ImplicitKernel(algebra, 1, 1, unit_variance=True)
     with pytest.raises(ValueError, match=r"shape \(N, 2\), got \(5, 3\)"):
         CompleteKernel(algebra, 1, 1)(torch.zeros(5, 3))
     with pytest.raises(TypeError, match=r"torch\.int64"):

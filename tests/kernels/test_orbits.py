@@ -2,17 +2,18 @@
 
 import pytest
 import torch
-from samples import grid
 
 from cscnn import CliffordAlgebra, CliffordSteerableConv
+from cscnn.algebra.group import GROUPS
 from cscnn.kernels import (
+    Complete,
     CompleteKernel,
     ImplicitKernel,
     find_orbits,
     invariants,
 )
-from cscnn.kernels.orbits import GROUPS
 from cscnn.testing import relative_error
+from tests.kernels.samples import grid
 
 
 @pytest.mark.parametrize(
@@ -30,10 +31,10 @@ def test_number_of_orbits(metric, size, count):
 
 def test_past_and_future():
     algebra = CliffordAlgebra((1, -1, -1))
-    plain = find_orbits(grid(5, 3), algebra)
+    merged = find_orbits(grid(5, 3), algebra)
     split = find_orbits(grid(5, 3), algebra, "O+")
-    timelike = (plain.invariants.eta >= 0) & (plain.invariants.origin == 0)
-    assert len(split) == len(plain) + int(timelike.sum())
+    timelike = (merged.invariants.eta >= 0) & (merged.invariants.origin == 0)
+    assert len(split) == len(merged) + int(timelike.sum())
     assert set(split.invariants.side[split.invariants.eta < 0].tolist()) == {0.0}
 
 
@@ -78,8 +79,8 @@ def test_the_origin_is_not_on_the_light_cone(radial):
     algebra = CliffordAlgebra((1, -1))
     kernel = CompleteKernel(algebra, 1, 1, radial=radial, points=grid(3, 2))
     values = kernel.coefficients(find_orbits(grid(3, 2), algebra).invariants.to(torch.ones(())))
-    found = find_orbits(grid(3, 2), algebra).invariants
-    origin, cone = (((found.eta == 0) & (found.origin == o)).nonzero().item() for o in (1, 0))
+    orbits = find_orbits(grid(3, 2), algebra).invariants
+    origin, cone = (((orbits.eta == 0) & (orbits.origin == o)).nonzero().item() for o in (1, 0))
     assert (values[..., :3, origin] - values[..., :3, cone]).abs().min() > 1e-4
 
 
@@ -94,8 +95,8 @@ def test_basis_kernels_start_with_equal_sizes():
         sizes[j] = kernel.basis.assemble(values, grid(5, 3).float()).square().sum()
     outputs = torch.tensor(kernel.basis.output_grades)
     for grade in range(algebra.n_grades):  # of the same output: others have scales of their own
-        alike = sizes[outputs == grade]
-        assert torch.allclose(alike, alike.mean(), rtol=1e-4)
+        same_output = sizes[outputs == grade]
+        assert torch.allclose(same_output, same_output.mean(), rtol=1e-4)
 
 
 @pytest.mark.parametrize("radial", ["network", "free", "rings"])
@@ -115,9 +116,7 @@ def test_weights_are_small_and_kernels_are_not(radial):
 
 def test_the_size_of_a_fixed_head_is_saved():
     a, b = (
-        ImplicitKernel(
-            CliffordAlgebra((1, 1)), 1, 1, learn_head=False, points=grid(3, 2), unit_variance=True
-        )
+        ImplicitKernel(CliffordAlgebra((1, 1)), 1, 1, learn_head=False, points=grid(3, 2))
         for _ in range(2)
     )
     b.load_state_dict(a.state_dict())
@@ -126,7 +125,7 @@ def test_the_size_of_a_fixed_head_is_saved():
 
 def test_free_values_tell_close_orbits_apart():
     conv = CliffordSteerableConv(
-        CliffordAlgebra((1, -1)), 1, 1, 3, kernel="complete", kernel_options={"radial": "free"},
+        CliffordAlgebra((1, -1)), 1, 1, 3, kernel=Complete(radial="free"),
         spacing=(1, 1.00008),
     )  # fmt: skip
     assert conv(torch.randn(1, 1, 5, 5, 4)).isfinite().all()

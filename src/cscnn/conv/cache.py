@@ -6,11 +6,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from cscnn.conv.spectral import Matrices, kernel_matrices
-from cscnn.conv.tiles import Geometry
+from cscnn.conv.spectral.engine import Matrices, kernel_matrices
+from cscnn.conv.spectral.overlap import Tiling
 
 #: Shapes of fields whose tiles are remembered, for kernels that meet several.
-MAX_GEOMETRIES = 4
+MAX_TILINGS = 4
 
 
 class ModuleState:
@@ -54,15 +54,15 @@ class KernelCache:
 
     def __init__(self, state: ModuleState, kernel: Tensor, bias: Tensor | None):
         self.state, self.kernel, self.bias = state, kernel, bias
-        self._matrices: dict[Geometry, Matrices] = {}
+        self._matrices: dict[Tiling, Matrices] = {}
 
-    def matrices(self, geometry: Geometry) -> Matrices:
+    def matrices(self, tiling: Tiling) -> Matrices:
         """The kernel's spectrum for a tiling."""
-        if geometry not in self._matrices:
-            if len(self._matrices) >= MAX_GEOMETRIES:
+        if tiling not in self._matrices:
+            if len(self._matrices) >= MAX_TILINGS:
                 self._matrices.pop(next(iter(self._matrices)))
-            self._matrices[geometry] = kernel_matrices(self.kernel, geometry)
-        return self._matrices[geometry]
+            self._matrices[tiling] = kernel_matrices(self.kernel, tiling)
+        return self._matrices[tiling]
 
 
 class SharedKernel:

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from cscnn.conv.padding import pad
 
-PLAIN: dict[int, Any] = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
+#: torch's convolutions by the number of dimensions.
+TORCH_CONVS: dict[int, Any] = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
 
 
 class PadGrid(nn.Module):
@@ -51,12 +52,12 @@ def export_conv(
 ) -> nn.Module:
     """``nn.ConvNd`` with these weights, behind a `PadGrid` if its padding is not torch's own."""
     d = weight.dim() - 2
-    if d not in PLAIN:
+    if d not in TORCH_CONVS:
         raise ValueError(
             f"torch has no plain convolution in {d} dimensions to export to, only 1 to 3"
         )
     own = len(set(padding_mode)) == 1 and padding_mode[0] != "symmetric"
-    conv = PLAIN[d](
+    conv = TORCH_CONVS[d](
         weight.shape[1],
         weight.shape[0],
         tuple(weight.shape[2:]),

@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import forward_ad
-from torch.utils._python_dispatch import _get_current_dispatch_mode
 
+from cscnn._util.checks import check_int
 from cscnn.algebra import CliffordAlgebra
-from cscnn.algebra.blades import check_int
 from cscnn.algebra.clifford import check_algebra
 from cscnn.algebra.constants import tracing, transforming
-from cscnn.conv.backend import choose
+from cscnn.algebra.group import time_axis
+from cscnn.conv._torch import dispatch_mode_active, exporting, forward_derivatives_active
 from cscnn.conv.cache import KernelCache, ModuleState, SharedKernel
 from cscnn.conv.direct import conv_nd
 from cscnn.conv.export import export_conv
-from cscnn.conv.operator import spectral_conv
-from cscnn.conv.padding import MODES, check_amount, pad
+from cscnn.conv.options import check_backend, check_options, grid_points
+from cscnn.conv.padding import check_amount, pad
 from cscnn.conv.precision import autocasted, full_precision
-from cscnn.conv.spectral import convolve
-from cscnn.conv.tiles import make_geometry
-from cscnn.conv.tiling import Borders, borders_for
-from cscnn.kernels import SteerableKernel, find_orbits
-from cscnn.kernels.build import build_kernel, grid_defaults
-from cscnn.kernels.orbits import Invariants, Orbits, time_axis
+from cscnn.conv.spectral.cost import plan_tiles
+from cscnn.conv.spectral.engine import convolve
+from cscnn.conv.spectral.operator import spectral_conv
+from cscnn.conv.spectral.overlap import Borders, borders_for, make_tiling
+from cscnn.kernels import Implicit, KernelChoice, SteerableKernel, find_orbits
+from cscnn.kernels.choices import build_kernel
+from cscnn.kernels.orbits import Invariants, Orbits
 from cscnn.nn.functional import check_field
 from cscnn.nn.linear import check_bias
 
 MAX_DIM = 4
-
-BACKENDS = ("auto", "direct", "spectral")
 
 
 class CliffordSteerableConv(nn.Module):
@@ -51,9 +48,9 @@ class CliffordSteerableConv(nn.Module):
             dimensions.
         c_in, c_out: channels.
         kernel_size: odd, one for all axes or one per axis.
-        kernel: ``"implicit"`` (the paper's), ``"complete"`` (all steerable kernels), or a
-            `SteerableKernel` of your own.
-        kernel_options: keyword arguments of `ImplicitKernel` or `CompleteKernel`.
+        kernel: a choice with its options, `Implicit` (the paper's) or `Complete` (all steerable
+            kernels); the name of a choice, for its default options; or a `SteerableKernel` of your
+            own.
         stride: one for all axes or one per axis.
         padding: points added on both sides, one for all axes or one per axis; by default
             (``None`` or ``"same"``) kernel_size // 2, which keeps the size of the grid.
@@ -90,8 +87,7 @@ class CliffordSteerableConv(nn.Module):
         c_out: int,
         kernel_size: int | Sequence[int],
         *,
-        kernel: str | SteerableKernel = "implicit",
-        kernel_options: Mapping[str, Any] | None = None,
+        kernel: str | KernelChoice | SteerableKernel = Implicit(),
         stride: int | Sequence[int] = 1,
         padding: int | Sequence[int] | str | None = None,
         padding_mode: str | Sequence[str] = "zeros",
@@ -100,58 +96,23 @@ class CliffordSteerableConv(nn.Module):
         backend: str = "auto",
     ):
         super().__init__()
-        check_algebra(algebra)
+        self.algebra = check_algebra(algebra)
         if algebra.dim > MAX_DIM:
             raise ValueError(
                 f"grids have at most {MAX_DIM} dimensions, {algebra} has {algebra.dim}"
             )
-        self.algebra = algebra
         self.c_in = check_int("c_in", c_in, low=1)
         self.c_out = check_int("c_out", c_out, low=1)
-        self.kernel_size = _per_axis("kernel_size", kernel_size, algebra.dim)
-        for size in self.kernel_size:
-            if check_int("kernel_size", size, low=1) % 2 == 0:
-                raise ValueError(
-                    f"kernel sizes must be odd, got {self.kernel_size}: an even kernel has no "
-                    "centre, so flipping it moves it off the grid and the symmetry is lost"
-                )
-        self.stride = _per_axis("stride", stride, algebra.dim)
-        half = tuple(size // 2 for size in self.kernel_size)
-        same = padding is None or padding == "same"
-        self.padding = half if same else _per_axis("padding", padding, algebra.dim)
-        self.padding_mode = _per_axis("padding_mode", padding_mode, algebra.dim)
-        self.spacing = tuple(float(s) for s in _per_axis("spacing", spacing, algebra.dim))
-        for name, values, low in (("stride", self.stride, 1), ("padding", self.padding, 0)):
-            if any(isinstance(v, bool) or not isinstance(v, int) or v < low for v in values):
-                raise ValueError(f"{name} must consist of integers of at least {low}, got {values}")
-        for mode in self.padding_mode:
-            if mode not in MODES:
-                raise ValueError(
-                    f"padding_mode must be one of {', '.join(MODES)}, got {mode!r} "
-                    "(periodic grids are circular)"
-                )
-        if not all(0 < s < math.inf for s in self.spacing):
-            raise ValueError(f"spacing must be positive, got {self.spacing}")
-        if backend not in BACKENDS:
-            raise ValueError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
-        self.backend = backend
+        options = check_options(algebra.dim, kernel_size, stride, padding, padding_mode, spacing)
+        self.kernel_size, self.stride, self.padding, self.padding_mode, self.spacing = options
+        self.backend = check_backend(backend)
 
         self._points = grid_points(self.kernel_size, self.spacing)  # float64, the source of buffers
         self.kernel = build_kernel(
-            kernel,
-            (algebra, self.c_in, self.c_out),
-            self._points,
-            dict(kernel_options or {}),
-            grid_defaults(kernel, self.kernel_size),
+            kernel, algebra, self.c_in, self.c_out, self._points, self.kernel_size
         )
-        if getattr(self.kernel, "causal", False):
-            axis = time_axis(algebra)
-            if self.padding_mode[axis] == "circular" and self.padding[axis] > 0:
-                raise ValueError(
-                    f"circular padding along the time axis {axis} shows the future to a causal "
-                    "kernel: choose another mode for that axis, e.g. padding_mode="
-                    f"{tuple('zeros' if a == axis else m for a, m in enumerate(self.padding_mode))}"
-                )
+        if self.kernel.causal:
+            self._check_causal_padding()
         self._orbits = find_orbits(self._points, algebra, self.kernel.group)
         like = self._like()
         has_bias = check_bias(bias, algebra)
@@ -160,6 +121,15 @@ class CliffordSteerableConv(nn.Module):
             self.register_buffer(name, value, persistent=False)
         self._cache: KernelCache | None = None
         self._shared: SharedKernel | None = None
+
+    def _check_causal_padding(self) -> None:
+        axis = time_axis(self.algebra)
+        if self.padding_mode[axis] == "circular" and self.padding[axis] > 0:
+            modes = tuple("zeros" if a == axis else m for a, m in enumerate(self.padding_mode))
+            raise ValueError(
+                f"circular padding along the time axis {axis} shows the future to a causal "
+                f"kernel: choose another mode for that axis, e.g. padding_mode={modes}"
+            )
 
     # --- the sampling grid, exact in every dtype ----------------------------------------------
 
@@ -220,12 +190,7 @@ class CliffordSteerableConv(nn.Module):
         `train` or ``eval``. Call one of these after editing a parameter in place through its
         ``.data``, the one change that torch does not record.
         """
-        if (
-            self.training
-            or torch.is_grad_enabled()
-            or tracing()
-            or _get_current_dispatch_mode() is not None
-        ):
+        if self.training or torch.is_grad_enabled() or tracing() or dispatch_mode_active():
             return None
         if self._cache is None or not self._cache.state.unchanged():
             self._cache = None
@@ -292,7 +257,7 @@ class CliffordSteerableConv(nn.Module):
         parity = self.kernel.parity and extra is None
         borders = borders_for(self.kernel_size, self.padding, self.padding_mode)
         grid = tuple(n + 2 * p for n, p in zip(x.shape[2:], borders.outside, strict=True))
-        counts = self._tiles(x, grid, borders, parity)
+        counts = self._tile_counts(x, grid, borders, parity)
         if counts is None:
             amounts = self.padding
             if any(mode != "zeros" for mode in self.padding_mode):
@@ -302,10 +267,10 @@ class CliffordSteerableConv(nn.Module):
         shift, circular, grades = borders.shift, borders.circular, self.algebra.grade_sizes
         if cached is None:
             return spectral_conv(x, weight, bias, shift, circular, counts, grades, parity)
-        geometry = make_geometry(grid, self.kernel_size, shift, circular, counts, grades, parity)
-        return convolve(x, cached.matrices(geometry), bias, geometry)
+        tiling = make_tiling(grid, self.kernel_size, shift, circular, counts, grades, parity)
+        return convolve(x, cached.matrices(tiling), bias, tiling)
 
-    def _tiles(
+    def _tile_counts(
         self, x: Tensor, grid: tuple[int, ...], borders: Borders, parity: bool
     ) -> tuple[int, ...] | None:
         """Number of tiles per axis for spectral convolution, or None for direct convolution."""
@@ -313,16 +278,15 @@ class CliffordSteerableConv(nn.Module):
             self.backend == "direct"
             or (self.backend == "auto" and max(self.kernel_size) == 1)
             or any(s != 1 for s in self.stride)
-            or torch.compiler.is_exporting()
-            or torch._C._get_tracing_state() is not None
+            or exporting()
             or transforming()
-            or forward_ad._current_level >= 0
+            or forward_derivatives_active()
             or x.numel() == 0
         ):
             return None
         n = self.algebra.n_blades
         # The choice needs numbers: `len(range(n))` is what makes torch.compile specialise on n.
-        return choose(
+        return plan_tiles(
             tuple(len(range(size)) for size in grid),
             self.kernel_size,
             borders.shift,
@@ -374,25 +338,3 @@ class CliffordSteerableConv(nn.Module):
         if len(set(self.spacing)) > 1:
             parts.append(f"spacing={self.spacing}")
         return ", ".join(parts)
-
-
-def grid_points(kernel_size: Sequence[int], spacing: Sequence[float]) -> Tensor:
-    """Offsets of the kernel grid in C order, (N, d) float64, scaled into [-1, 1].
-
-    One factor for all axes, so that the metric keeps its shape on anisotropic grids.
-    """
-    axes = [
-        torch.arange(-(size // 2), size // 2 + 1, dtype=torch.float64, device="cpu") * step
-        for size, step in zip(kernel_size, spacing, strict=True)
-    ]
-    reach = max(float(axis[-1]) for axis in axes)
-    points = torch.cartesian_prod(*axes).reshape(-1, len(axes))
-    return points / (reach or 1.0)
-
-
-def _per_axis(name: str, value: Any, dim: int) -> tuple[Any, ...]:
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        return (value,) * dim
-    if len(value) != dim:
-        raise ValueError(f"{name} needs one value per axis, {dim} in all, got {tuple(value)}")
-    return tuple(value)

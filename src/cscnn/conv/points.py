@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from cscnn._util.checks import check_int
 from cscnn.algebra import CliffordAlgebra
-from cscnn.algebra.blades import check_int
 from cscnn.algebra.clifford import check_algebra
 from cscnn.algebra.constants import transforming
 from cscnn.conv.precision import full_precision
 from cscnn.geometry.edges import Edges, Group
-from cscnn.kernels import Invariants, SteerableKernel, invariants
-from cscnn.kernels.build import build_kernel
+from cscnn.kernels import Complete, Invariants, KernelChoice, SteerableKernel, invariants
+from cscnn.kernels.choices import build_kernel
 from cscnn.kernels.messages import message_table
 from cscnn.nn.functional import check_field
 from cscnn.nn.linear import add_scalar_bias, check_bias
@@ -42,8 +41,8 @@ class CliffordSteerablePointConv(nn.Module):
         algebra: the Clifford algebra.
         c_in, c_out: channels.
         radius: the length that the kernel sees as 1.
-        kernel: ``"implicit"``, ``"complete"``, or a `SteerableKernel` of your own.
-        kernel_options: keyword arguments of `ImplicitKernel` or `CompleteKernel`, e.g. ``group``.
+        kernel: a choice, e.g. ``Complete(group="O+")``; the name of one, for its default options;
+            or a `SteerableKernel` of your own.
         aggregation: ``"sum"``; ``"mean"``, by the number of edges of the receiver; ``"weighted
             mean"``, by the sum of their weights; ``"integral"``, by radius^d: with weights that are
             shares of the volume it converges to an integral as the points get denser.
@@ -71,8 +70,7 @@ class CliffordSteerablePointConv(nn.Module):
         c_out: int,
         radius: float = 1.0,
         *,
-        kernel: str | SteerableKernel = "complete",
-        kernel_options: Mapping[str, Any] | None = None,
+        kernel: str | KernelChoice | SteerableKernel = Complete(),
         aggregation: str = "sum",
         window: bool = False,
         neighbours: int = 32,
@@ -91,18 +89,15 @@ class CliffordSteerablePointConv(nn.Module):
             )
         self.radius = float(radius)
         self.aggregation, self.window = aggregation, window
-        if (kernel_options or {}).get("extra_channels") or getattr(kernel, "extra_channels", 0):
-            raise ValueError("kernels with extra channels are for grids, not for edges")
         points = _ball(algebra.dim, neighbours)
-        self.kernel = build_kernel(
-            kernel,
-            (algebra, self.c_in, self.c_out),
-            points,
-            dict(kernel_options or {}),
-            {"unit_variance": True} if kernel == "implicit" else {},
-        )
+        self.kernel = build_kernel(kernel, algebra, self.c_in, self.c_out, points)
+        if self.kernel.extra_channels:
+            raise ValueError(
+                "kernels with extra channels are for grids, not for edges; got "
+                f"{self.kernel.extra_channels} extra channels"
+            )
         self.table = message_table(self.kernel.basis)
-        self.neighbours = neighbours if isinstance(kernel, str) else None
+        self.neighbours = None if isinstance(kernel, SteerableKernel) else neighbours
         self._scale()
         self.bias = nn.Parameter(torch.zeros(self.c_out)) if check_bias(bias, algebra) else None
 
@@ -185,10 +180,10 @@ class CliffordSteerablePointConv(nn.Module):
             return weight / edges.degree.to(weight)[edges.receiver]
         if self.aggregation == "weighted mean":
             total = weight.new_zeros(edges.n_receivers).index_add(0, edges.receiver, weight)
-            there = total[edges.receiver]
-            nothing = there == 0  # gradients must not see a division by it
-            mean = weight / torch.where(nothing, torch.ones_like(there), there)
-            return torch.where(nothing, torch.zeros_like(mean), mean)
+            total = total[edges.receiver]
+            empty = total == 0  # gradients must not see a division by it
+            mean = weight / torch.where(empty, torch.ones_like(total), total)
+            return torch.where(empty, torch.zeros_like(mean), mean)
         if self.aggregation == "integral":
             return weight / self.radius**self.algebra.dim
         return weight
@@ -213,8 +208,8 @@ class CliffordSteerablePointConv(nn.Module):
             mixing, features = factors
             features = features.T.unflatten(0, (n, k)) * weights.unsqueeze(-1)
             for part in table.parts:
-                some = messages[:, part.start : part.stop].flatten(1).unflatten(0, (n, k))
-                moments = torch.bmm(some.mT, features)  # (n, blades elements c_in, features)
+                grade = messages[:, part.start : part.stop].flatten(1).unflatten(0, (n, k))
+                moments = torch.bmm(grade.mT, features)  # (n, blades elements c_in, features)
                 mix = mixing[:, :, list(part.elements)].permute(2, 1, 3, 0).flatten(0, 2)
                 outputs.append(
                     (moments.reshape(n * part.blades, -1) @ mix).view(n, part.blades, -1)
@@ -236,15 +231,15 @@ class CliffordSteerablePointConv(nn.Module):
         values = (values * weights.flatten()).unflatten(-1, (n, k)).permute(2, 3, 1, 0, 4)
         total = messages.new_zeros(n, self.c_out, self.algebra.n_blades)
         for profile, radial in enumerate(values):  # radial: (n, c_in, c_out, k)
-            where = [i for i, j in enumerate(table.elements) if profile_of[j] == profile]
-            some = messages[:, :, where].permute(0, 3, 1, 2)  # n, c_in, k, components
-            moments = radial @ some  # n, c_in, c_out, components
+            columns = [i for i, j in enumerate(table.elements) if profile_of[j] == profile]
+            sent = messages[:, :, columns].permute(0, 3, 1, 2)  # n, c_in, k, components
+            moments = radial @ sent  # n, c_in, c_out, components
             if factors is None:
                 summed = moments.sum(1)
             else:
-                scale = factors[:, :, [table.elements[i] for i in where]].transpose(0, 1)
+                scale = factors[:, :, [table.elements[i] for i in columns]].transpose(0, 1)
                 summed = (moments * scale).sum(1)
-            blades = torch.tensor([table.blades[i] for i in where], device=summed.device)
+            blades = torch.tensor([table.blades[i] for i in columns], device=summed.device)
             total = total.index_add(-1, blades, summed)
         return total
 

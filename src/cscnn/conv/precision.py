@@ -1,4 +1,4 @@
-"""Autocast, and where it must not reach."""
+"""Autocast, and parts that must run without it."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def reuse_kernels(module: nn.Module) -> Iterator[None]:
     finished = False
     try:
         for conv in convolutions:
-            if not getattr(conv.kernel, "extra_channels", 0):  # those change with each call
+            if not conv.kernel.extra_channels:  # those change with each call
                 conv._shared = SharedKernel(conv.expanded_kernel())
                 shared.append(conv._shared)
         yield

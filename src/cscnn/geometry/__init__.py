@@ -14,8 +14,8 @@ from cscnn.geometry.curvature import (
     sphere,
 )
 from cscnn.geometry.edges import Edges
-from cscnn.geometry.frames import orthonormal_frames
 from cscnn.geometry.metrics import schwarzschild, torus_of_revolution
+from cscnn.geometry.orthonormal import orthonormal_frames
 from cscnn.geometry.sampling import (
     de_sitter_grid,
     fibonacci_sphere,

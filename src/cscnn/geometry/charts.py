@@ -15,9 +15,10 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.func import vmap
 
+from cscnn._util.optional import require
 from cscnn.geometry.clouds import radius_edges, square_limit
 from cscnn.geometry.edges import Edges
-from cscnn.geometry.frames import (
+from cscnn.geometry.orthonormal import (
     check_frames,
     components,
     flip,
@@ -206,12 +207,7 @@ class Chart:
         self, x: Tensor, u: Tensor, w: Tensor | None = None, tolerance: float | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """End points of geodesics, vectors w (N, k, d) transported there, and who arrived (N,)."""
-        try:
-            from torchdiffeq import odeint
-        except ImportError as error:
-            raise ImportError(
-                "geodesics of a chart need torchdiffeq: pip install 'cscnn[geometry]'"
-            ) from error
+        odeint = require("torchdiffeq", "the solver of geodesics", "geometry").odeint
         tolerance = tolerance or self.tolerance
         x = _double(self._check(x))
         carried = x.new_zeros(len(x), 0, self.dim) if w is None else _double(w)
@@ -238,7 +234,7 @@ class Chart:
     def edges(
         self,
         points: Tensor,
-        reach: float | Sequence[float],
+        coordinate_radius: float | Sequence[float],
         *,
         radius: float | None = None,
         frames: Tensor | None = None,
@@ -253,46 +249,33 @@ class Chart:
 
         Args:
             points: (N, d) coordinates of the senders.
-            reach: largest difference of each coordinate: where to look for neighbours.
+            coordinate_radius: largest difference of each coordinate, one for all or one each:
+                the box in which neighbours are sought.
             radius: largest length |η(v, v)|^(1/2) of an edge.
             frames: (N, d, d), orthonormal, frame vectors as columns; by default those of `frames`.
             receivers, receiver_frames: by default the senders and their frames.
-            pairs: receivers and senders of the edges, instead of those within ``reach``.
+            pairs: receivers and senders of the edges, instead of those in the box.
             weights: (N,) share of each sender in an integral.
         """
-        self._check_inside("points", points)
-        frames = self.frames(points) if frames is None else frames
-        check_frames(frames, self.form(points), self.metric, len(points))
-        if receivers is None:
-            if receiver_frames is not None:
-                raise ValueError("receiver_frames goes with receivers")
-            receivers, receiver_frames = points, frames
+        frames = self._checked_frames("points", points, frames)
+        if receivers is not None:
+            receiver_frames = self._checked_frames("receivers", receivers, receiver_frames)
+        elif receiver_frames is not None:
+            raise ValueError("receiver_frames goes with receivers")
         else:
-            self._check_inside("receivers", receivers)
-            if receiver_frames is None:
-                receiver_frames = self.frames(receivers)
-            check_frames(receiver_frames, self.form(receivers), self.metric, len(receivers))
+            receivers, receiver_frames = points, frames
         if pairs is None:
-            each = [reach] * self.dim if isinstance(reach, int | float) else list(reach)
-            near = radius_edges(
-                points.detach(), each, receivers=receivers.detach(), period=self.periods,
-                shape="box",
-            )  # fmt: skip
-            pairs = near.receiver, near.sender
+            pairs = self._pairs(points, receivers, coordinate_radius)
         n, m = pairs
         u, joined = self.log(receivers[n], points[m])
         n, m, u = n[joined], m[joined], u[joined]
-        here, there = receiver_frames[n], frames[m]
-        position = components(here, u, self.form(receivers[n]), self.metric)
+        position = components(receiver_frames[n], u, self.form(receivers[n]), self.metric)
         if radius is not None:
-            signs = torch.tensor(self.metric, dtype=u.dtype, device=u.device)
-            sizes = torch.maximum(receivers[n].abs(), points[m].abs())  # as vectors in the frames
-            sizes = components(here, sizes, self.form(receivers[n]), self.metric).abs().amax(-1)
-            near_ = (position.square() @ signs).abs() <= square_limit(radius, position, sizes)
-            n, m, u, position = n[near_], m[near_], u[near_], position[near_]
-            here, there = here[near_], there[near_]
-        moved = self.transport(receivers[n], u, here.mT)
-        away = components(there, moved, self.form(points[m]), self.metric)  # rows: images of axes
+            near = self._near(position, receivers[n], points[m], receiver_frames[n], radius)
+            n, m, u, position = n[near], m[near], u[near], position[near]
+        moved = self.transport(receivers[n], u, receiver_frames[n].mT)
+        # Rows of ``away`` are the images of the receiver's axes.
+        away = components(frames[m], moved, self.form(points[m]), self.metric)
         form = torch.diag(torch.tensor(self.metric, dtype=u.dtype, device=u.device))
         edges = Edges(
             receiver=n,
@@ -303,6 +286,32 @@ class Chart:
             n_senders=len(points),
         )
         return edges if weights is None else edges.weighted(weights)
+
+    def _checked_frames(self, name: str, x: Tensor, frames: Tensor | None) -> Tensor:
+        """The frames at points of the domain, by default those of `frames`."""
+        self._check_inside(name, x)
+        frames = self.frames(x) if frames is None else frames
+        check_frames(frames, self.form(x), self.metric, len(x))
+        return frames
+
+    def _pairs(
+        self, points: Tensor, receivers: Tensor, coordinate_radius: float | Sequence[float]
+    ) -> tuple[Tensor, Tensor]:
+        """Receivers and senders whose coordinates differ by at most a radius for each."""
+        near = radius_edges(
+            points.detach(), coordinate_radius, receivers=receivers.detach(), period=self.periods,
+            shape="box",
+        )  # fmt: skip
+        return near.receiver, near.sender
+
+    def _near(
+        self, position: Tensor, x: Tensor, y: Tensor, frames: Tensor, radius: float
+    ) -> Tensor:
+        """Whether edges from y to x, seen at a position in the frames at x, are short enough."""
+        signs = torch.tensor(self.metric, dtype=position.dtype, device=position.device)
+        sizes = torch.maximum(x.abs(), y.abs())  # as vectors in the frames
+        sizes = components(frames, sizes, self.form(x), self.metric).abs().amax(-1)
+        return (position.square() @ signs).abs() <= square_limit(radius, position, sizes)
 
     def _shortest(self, difference: Tensor) -> Tensor:
         periods = torch.tensor([p or math.inf for p in self.periods], dtype=torch.float64)
@@ -321,8 +330,10 @@ class Chart:
     def _check_inside(self, name: str, x: Tensor) -> None:
         outside = ~self.inside(self._check(x))
         if outside.any():
-            where = int(outside.nonzero()[0, 0])
-            raise ValueError(f"{name} must be in the domain; {where} is at {x[where].tolist()}")
+            index = int(outside.nonzero()[0, 0])
+            raise ValueError(
+                f"{name} must be in the domain; number {index} is at {x[index].tolist()}"
+            )
 
 
 class _Flow:

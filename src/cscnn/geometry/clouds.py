@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cscnn._util.optional import require
 from cscnn.geometry.edges import Edges
 
 #: Neighbours at exactly the radius belong to it, up to rounding: relative bounds on what that adds.
@@ -66,18 +67,18 @@ def radius_edges(
         raise ValueError(f"radius must be positive, got {radius}")
     each *= cloud.dim // len(each)
     slack = cloud.slack(each)
-    for length, reach in zip(cloud.period, each, strict=True):
-        if length is not None and 2 * reach >= length * (1 - slack):
+    for length, limit in zip(cloud.period, each, strict=True):
+        if length is not None and 2 * limit >= length * (1 - slack):
             raise ValueError(
-                f"radius {reach:g} reaches around an axis of period {length:g}: it must be less "
+                f"radius {limit:g} reaches around an axis of period {length:g}: it must be less "
                 "than half of it, so that a point is seen once"
             )
     senders, receivers_, box = cloud.for_tree(each)
     tree, other = cloud.tree(senders, box), cloud.tree(receivers_, box)
-    found = other.sparse_distance_matrix(
+    near = other.sparse_distance_matrix(
         tree, 1 + slack, p=np.inf if shape == "box" else 2.0, output_type="ndarray"
     )
-    return cloud.edges(found["i"], found["j"], weights, loops)
+    return cloud.edges(near["i"], near["j"], weights, loops)
 
 
 def nearest_edges(
@@ -140,7 +141,7 @@ def interval_edges(
     metric: Sequence[int],
     interval: float,
     *,
-    reach: float | None = None,
+    euclidean_radius: float | None = None,
     receivers: Tensor | None = None,
     batch: Tensor | None = None,
     receiver_batch: Tensor | None = None,
@@ -151,14 +152,14 @@ def interval_edges(
     """Edges with |η(v, v)|^(1/2) at most ``interval``: a neighbourhood that all isometries keep.
 
     In mixed signature it runs along the light cone without end, and all pairs of points have to be
-    looked at, in blocks. ``reach``, a bound on the Euclidean distance, ends it, at the price of
-    exact symmetry under boosts; then the neighbours are found by a tree.
+    looked at, in blocks. ``euclidean_radius``, a bound on the Euclidean distance, ends it, at the
+    price of exact symmetry under boosts; then the neighbours are found by a tree.
 
     Args:
         metric: one sign for each axis.
         interval: largest proper time or distance.
-        reach: largest Euclidean distance of the coordinates, for large clouds.
-        period: as for `radius_edges`, where it needs ``reach``.
+        euclidean_radius: largest Euclidean distance of the coordinates, for large clouds.
+        period: as for `radius_edges`, where it needs ``euclidean_radius``.
         The others as for `radius_edges`.
     """
     if not interval > 0:
@@ -173,14 +174,16 @@ def interval_edges(
     def near(v: Tensor) -> Tensor:
         return (v.square() @ signs).abs() <= square_limit(interval, v, size)
 
-    if reach is not None:
+    if euclidean_radius is not None:
         edges = radius_edges(
-            points, reach, receivers=receivers, batch=batch, receiver_batch=receiver_batch,
-            weights=weights, period=period, loops=loops,
+            points, euclidean_radius, receivers=receivers, batch=batch,
+            receiver_batch=receiver_batch, weights=weights, period=period, loops=loops,
         )  # fmt: skip
         return edges.select(near(edges.position.detach()))
     if period is not None:
-        raise ValueError(f"period {tuple(period)} needs a reach, so that a point is seen once")
+        raise ValueError(
+            f"period {tuple(period)} needs a euclidean_radius, so that a point is seen once"
+        )
     cloud = _Cloud(points, receivers, batch, receiver_batch, None)
     i, j = cloud.blocks(near)
     return cloud.edges(i, j, weights, loops)
@@ -276,13 +279,8 @@ class _Cloud:
 
     @staticmethod
     def tree(x: Any, box: Any) -> Any:
-        try:
-            from scipy.spatial import cKDTree
-        except ImportError as error:
-            raise ImportError(
-                "neighbour search needs scipy: pip install 'cscnn[geometry]'"
-            ) from error
-        return cKDTree(x, boxsize=box if box.any() else None)
+        spatial = require("scipy.spatial", "neighbour search", "geometry")
+        return spatial.cKDTree(x, boxsize=box if box.any() else None)
 
     def pairs(self) -> tuple[Any, Any]:
         """All pairs (receiver, sender) of the same cloud."""
@@ -302,14 +300,14 @@ class _Cloud:
         """Pairs (receiver, sender) of the same cloud whose difference is near."""
         senders, receivers = (x.detach() for x in (self.points, self.receivers))
         clouds = [torch.from_numpy(numbers).to(senders.device) for numbers in self.numbers]
-        found = [np.zeros((2, 0), np.int64)]
+        pairs = [np.zeros((2, 0), np.int64)]
         step = max(1, BLOCK // max(1, len(senders)))
         for start in range(0, len(receivers), step):
-            some = slice(start, start + step)
-            mask = near(senders - receivers[some, None]) & (clouds[0] == clouds[1][some, None])
+            block = slice(start, start + step)
+            mask = near(senders - receivers[block, None]) & (clouds[0] == clouds[1][block, None])
             i, j = mask.nonzero(as_tuple=True)
-            found.append(torch.stack([i + start, j]).cpu().numpy())
-        both = np.concatenate(found, 1)
+            pairs.append(torch.stack([i + start, j]).cpu().numpy())
+        both = np.concatenate(pairs, 1)
         return both[0], both[1]
 
     def edges(self, i: Any, j: Any, weights: Tensor | None, loops: bool) -> Edges:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from cscnn.geometry.clouds import BLOCK, largest, radius_edges, square_limit
 from cscnn.geometry.edges import Edges
-from cscnn.geometry.frames import (
+from cscnn.geometry.orthonormal import (
     check_frames,
     components,
     flip,
@@ -92,9 +92,9 @@ class ConstantCurvature:
         scale = x.square().sum(-1).clamp(min=self.radius**2)
         off = ~((square - self.sign * self.radius**2).abs() <= 1e-4 * scale)
         if off.any():
-            where = int(off.nonzero()[0, 0])
+            index = int(off.nonzero()[0, 0])
             raise ValueError(
-                f"point {where}, {x[where].tolist()}, has <x, x> = {float(square[where]):g}, not "
+                f"point {index}, {x[index].tolist()}, has <x, x> = {float(square[index]):g}, not "
                 f"{self.sign * self.radius**2:g}: it is not on {self}"
             )
         return x
@@ -103,8 +103,8 @@ class ConstantCurvature:
         """Points (N, D) scaled onto the quadric. Those of the other sign or null have no image."""
         square = self.sign * self.inner(x, x)
         if not (square > 0).all():
-            where = int((~(square > 0)).nonzero()[0, 0])
-            raise ValueError(f"no multiple of point {where}, {x[where].tolist()}, is on {self}")
+            index = int((~(square > 0)).nonzero()[0, 0])
+            raise ValueError(f"no multiple of point {index}, {x[index].tolist()}, is on {self}")
         return x * (self.radius / square.sqrt()).unsqueeze(-1)
 
     def _t(self, x: Tensor, y: Tensor) -> Tensor:
@@ -198,7 +198,7 @@ class ConstantCurvature:
         receiver_frames: Tensor | None = None,
         pairs: tuple[Tensor, Tensor] | None = None,
         weights: Tensor | None = None,
-        reach: float | None = None,
+        ambient_radius: float | None = None,
     ) -> Edges:
         """Edges along geodesics.
 
@@ -212,31 +212,27 @@ class ConstantCurvature:
             receivers, receiver_frames: by default the senders and their frames.
             pairs: receivers and senders of the edges, instead of all pairs.
             weights: (N,) share of each sender in an integral.
-            reach: largest distance in the ambient space, which boosts do not keep: for spacetimes,
-                whose neighbourhoods run along light cones without end.
+            ambient_radius: largest distance in the ambient space, which boosts do not keep: for
+                spacetimes, whose neighbourhoods run along light cones without end.
         """
-        self.check(points)
-        form = self.form(points)
-        frames = self.frames(points) if frames is None else frames
-        check_frames(frames, form, self.metric, len(points))
-        if receivers is None:
-            if receiver_frames is not None:
-                raise ValueError("receiver_frames goes with receivers")
-            receivers, receiver_frames = points, frames
+        frames = self._checked_frames(points, frames)
+        if receivers is not None:
+            receiver_frames = self._checked_frames(receivers, receiver_frames)
+        elif receiver_frames is not None:
+            raise ValueError("receiver_frames goes with receivers")
         else:
-            self.check(receivers)
-            if receiver_frames is None:
-                receiver_frames = self.frames(receivers)
-            check_frames(receiver_frames, form, self.metric, len(receivers))
+            receivers, receiver_frames = points, frames
         if radius is not None and not radius > 0:
             raise ValueError(f"radius must be positive, got {radius}")
-        n, m = pairs if pairs is not None else self._pairs(points, receivers, radius, reach)
+        n, m = (
+            pairs if pairs is not None else self._pairs(points, receivers, radius, ambient_radius)
+        )
         velocity, joined = self.log(receivers[n], points[m])
         if pairs is not None:
-            joined = joined & self._near(receivers[n], points[m], radius, reach)
+            joined = joined & self._near(receivers[n], points[m], radius, ambient_radius)
         n, m, velocity = n[joined], m[joined], velocity[joined]
         moved = self.transport(points[m], receivers[n], frames[m].mT)  # rows are frame vectors
-        here = receiver_frames[n]
+        here, form = receiver_frames[n], self.form(points)
         edges = Edges(
             receiver=n,
             sender=m,
@@ -247,7 +243,16 @@ class ConstantCurvature:
         )
         return edges if weights is None else edges.weighted(weights)
 
-    def _near(self, x: Tensor, y: Tensor, radius: float | None, reach: float | None) -> Tensor:
+    def _checked_frames(self, x: Tensor, frames: Tensor | None) -> Tensor:
+        """The frames at points of the quadric, by default those of `frames`."""
+        self.check(x)
+        frames = self.frames(x) if frames is None else frames
+        check_frames(frames, self.form(x), self.metric, len(x))
+        return frames
+
+    def _near(
+        self, x: Tensor, y: Tensor, radius: float | None, ambient_radius: float | None
+    ) -> Tensor:
         """Which of the pairs an edge may join."""
         t, size = self._t(x, y), largest(x, y)
         near = self._joined(t)
@@ -259,28 +264,29 @@ class ConstantCurvature:
             if half < LONGEST:
                 longer = 2 * self.radius * math.sinh(half)
                 near = near & (-square <= square_limit(longer, y - x, size))
-        if reach is not None:
-            near = near & ((y - x).square().sum(-1) <= square_limit(reach, y - x, size))
+        if ambient_radius is not None:
+            near = near & ((y - x).square().sum(-1) <= square_limit(ambient_radius, y - x, size))
         return near
 
     def _pairs(
-        self, points: Tensor, receivers: Tensor, radius: float | None, reach: float | None
+        self, points: Tensor, receivers: Tensor, radius: float | None, ambient_radius: float | None
     ) -> tuple[Tensor, Tensor]:
         """Receivers and senders that are near: by a k-d tree, or in blocks; never all at once."""
-        chord = reach
+        chord = ambient_radius
         if self.compact and radius is not None and radius < math.pi * self.radius:
             chord = 2 * self.radius * math.sin(radius / (2 * self.radius))
-            chord = chord if reach is None else min(chord, reach)
+            chord = chord if ambient_radius is None else min(chord, ambient_radius)
         if chord is not None:
-            found = radius_edges(points.detach(), chord, receivers=receivers.detach())
-            n, m = found.receiver, found.sender
-            near = self._near(receivers.detach()[n], points.detach()[m], radius, reach)
+            near_edges = radius_edges(points.detach(), chord, receivers=receivers.detach())
+            n, m = near_edges.receiver, near_edges.sender
+            near = self._near(receivers.detach()[n], points.detach()[m], radius, ambient_radius)
             return n[near], m[near]
         rows: list[Any] = []
         step = max(1, BLOCK // max(1, len(points)))
         for start in range(0, len(receivers), step):
             block = receivers.detach()[start : start + step, None]
-            n, m = self._near(block, points.detach()[None], radius, reach).nonzero(as_tuple=True)
+            near = self._near(block, points.detach()[None], radius, ambient_radius)
+            n, m = near.nonzero(as_tuple=True)
             rows.append((n + start, m))
         empty = torch.zeros(0, dtype=torch.int64, device=points.device)
         return tuple(torch.cat([empty, *(row[i] for row in rows)]) for i in (0, 1))  # type: ignore[return-value]

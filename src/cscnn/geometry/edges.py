@@ -187,8 +187,8 @@ class Edges:
             receiver=torch.cat([part.receiver for part in shifted]),
             sender=torch.cat([part.sender for part in shifted]),
             position=torch.cat([part.position for part in shifted]),
-            transport=torch.cat([_some(p.transport) for p in shifted]) if curved else None,
-            weight=torch.cat([_some(p.weight) for p in shifted]) if weighted else None,
+            transport=torch.cat([_required(p.transport) for p in shifted]) if curved else None,
+            weight=torch.cat([_required(p.weight) for p in shifted]) if weighted else None,
             n_receivers=receivers,
             n_senders=senders,
         )
@@ -214,12 +214,12 @@ class Edges:
         while start < len(degrees) and degrees[start] > 0:
             longest = degrees[start]
             stop = bisect_right(degrees, -max(1, SHORTEST * longest), key=operator.neg)
-            some = receivers[start:stop]
+            members = receivers[start:stop]
             place = torch.arange(longest, device=self.receiver.device)
-            present = place < self.degree[some, None]
-            inside = torch.minimum(place, self.degree[some, None] - 1)
+            present = place < self.degree[members, None]
+            inside = torch.minimum(place, self.degree[members, None] - 1)
             index = by_receiver[first[start:stop, None] + inside]
-            groups.append(Group(some, index, present if degrees[stop - 1] < longest else None))
+            groups.append(Group(members, index, present if degrees[stop - 1] < longest else None))
             start = stop
         return tuple(groups)
 
@@ -239,9 +239,9 @@ class Edges:
         for receivers, edges, present in self._similar:
             step = max(1, limit // edges.shape[1])
             for start in range(0, len(receivers), step):
-                some = slice(start, start + step)
+                rows = slice(start, start + step)
                 yield Group(
-                    receivers[some], edges[some], None if present is None else present[some]
+                    receivers[rows], edges[rows], None if present is None else present[rows]
                 )
 
 
@@ -256,6 +256,6 @@ def _like(value: Any, like: Tensor) -> Any:
     return value
 
 
-def _some(value: Tensor | None) -> Tensor:
+def _required(value: Tensor | None) -> Tensor:
     assert value is not None
     return value

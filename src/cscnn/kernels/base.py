@@ -1,12 +1,15 @@
-"""What every steerable kernel shares: radial functions in, matrices out."""
+"""What every steerable kernel shares: radial functions in, matrices out, a choice of options."""
 
 from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from cscnn._util.checks import check_int
 from cscnn.algebra import CliffordAlgebra
-from cscnn.algebra.blades import check_int
 from cscnn.algebra.clifford import check_algebra
 from cscnn.kernels.basis import SteerableBasis
 from cscnn.kernels.orbits import Invariants, Orbits, find_orbits, invariants
@@ -22,7 +25,14 @@ class SteerableKernel(nn.Module):
         c_in, c_out: channels.
         basis: the basis kernels.
         group: ``"O"``, ``"SO"``, ``"O+"`` or ``"SO+"``.
+
+    Attributes:
+        causal: whether it vanishes outside the past light cone of the receiver.
+        extra_channels: number of known multivectors that it takes beside the points.
     """
+
+    causal: bool = False
+    extra_channels: int = 0
 
     def __init__(
         self, algebra: CliffordAlgebra, c_in: int, c_out: int, basis: SteerableBasis, group: str
@@ -106,12 +116,15 @@ class SteerableKernel(nn.Module):
         """Rescale so that convolving unit white noise over the points gives unit variance.
 
         The mean over channels and blades of sum K^2 becomes 1 for every output grade. The scale is
-        computed from the weights as drawn, so it holds for every signature, size and width.
+        computed from the weights as drawn, so it holds for every signature, size and width. Extra
+        multivectors count as zero.
         """
         with torch.no_grad():
             like = next(self.parameters())
             orbits = find_orbits(points, self.algebra, self.group).to(like)
-            kernel = self.expand(points.to(like), orbits)
+            blades = self.algebra.n_blades
+            extra = like.new_zeros(self.extra_channels, blades) if self.extra_channels else None
+            kernel = self.expand(points.to(like), orbits, extra)
             gains = kernel.square().sum((2, 3, 4)).mean(0)  # per output blade
             by_grade = torch.stack([g.mean() for g in gains.split(self.algebra.grade_sizes)])
             alive = by_grade > 0
@@ -119,3 +132,49 @@ class SteerableKernel(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.algebra}, {self.c_in}, {self.c_out}, group={self.group!r}"
+
+
+@dataclasses.dataclass(frozen=True)
+class KernelChoice:
+    """Which kernel a convolution has, and with which options; the convolution builds it.
+
+    A kernel has a choice of its own: a frozen dataclass of this type with a ``name``, whose fields
+    are booleans, integers and strings, so that it can be compared, hashed and written as JSON.
+
+    Attributes:
+        name: what it is called on the command line and in files.
+    """
+
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value, expected = getattr(self, field.name), type(field.default)
+            if expected in (bool, int, str) and type(value) is not expected:
+                raise TypeError(
+                    f"{field.name} of the {self.name} kernel must be of type "
+                    f"{expected.__name__}, got {value!r}"
+                )
+
+    def build(
+        self,
+        algebra: CliffordAlgebra,
+        c_in: int,
+        c_out: int,
+        points: Tensor,
+        kernel_size: tuple[int, ...] | None = None,
+    ) -> SteerableKernel:
+        """The kernel, with random weights.
+
+        Args:
+            algebra: the Clifford algebra.
+            c_in, c_out: channels.
+            points: (N, dim) sampling points with coordinates in [-1, 1].
+            kernel_size: points along each axis if they are a grid; None if they only stand for
+                others, as in clouds.
+        """
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """The name and all options, ready for JSON; `kernel_choice` is the inverse."""
+        return {"name": self.name, **dataclasses.asdict(self)}

@@ -57,8 +57,8 @@ class SteerableBasis:
             "contract": range(1, d + 1),
         }
         change = {"project": 0, "stretch": 0, "wedge": 1, "contract": -1}
-        plain = [(kind, k) for kind in kinds for k in grades[kind]]
-        self.elements = tuple((*e, dual) for dual in (False, True)[: 1 + special] for e in plain)
+        by_grade = [(kind, k) for kind in kinds for k in grades[kind]]
+        self.elements = tuple((*e, dual) for dual in (False, True)[: 1 + special] for e in by_grade)
         self.output_grades = tuple(
             d - (k + change[kind]) if dual else k + change[kind] for kind, k, dual in self.elements
         )

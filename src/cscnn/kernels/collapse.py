@@ -57,13 +57,13 @@ def run_collapsed(network: CGENN, scalar: Tensor, eta: Tensor) -> Tensor:
     sizes = form.clamp(min=1e-30).sqrt()  # their norms; bounded below for the sake of gradients
     x = torch.stack([scalar, one]).unsqueeze(-1)
     strengths = _strengths(network)
-    inner, between = strengths[: len(network.products)], strengths[len(network.products) :]
+    in_products, between = strengths[: len(network.products)], strengths[len(network.products) :]
     for i, product in enumerate(network.products):
         assert isinstance(product, GeometricProductLayer)
         if i:
             x = _norm(x, between[i - 1], sizes)
             x = x * normal_cdf(x[:1])
-        x = _product(product, x, inner[i], form, sizes)
+        x = _product(product, x, in_products[i], form, sizes)
     return x
 
 

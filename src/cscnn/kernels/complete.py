@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
+from cscnn._util.checks import check_choice, check_int
 from cscnn.algebra import CliffordAlgebra
-from cscnn.kernels.base import SteerableKernel
+from cscnn.algebra.group import GROUPS, check_group
+from cscnn.kernels.base import KernelChoice, SteerableKernel
 from cscnn.kernels.basis import SteerableBasis
-from cscnn.kernels.orbits import Invariants, check_group, check_points, find_orbits
+from cscnn.kernels.orbits import Invariants, check_points, find_orbits
 from cscnn.kernels.radial import FreeValues, GaussianRings, RadialNetwork
 
 RADIAL = ("network", "free", "rings")
@@ -68,10 +73,8 @@ class CompleteKernel(SteerableKernel):
         basis = SteerableBasis(algebra, special=group.startswith("SO"))
         super().__init__(algebra, c_in, c_out, basis, group)
         sides = group.endswith("+")
-        if causal and not sides:
-            raise ValueError(f"causal kernels need group 'O+' or 'SO+', got {group!r}")
-        if radial not in RADIAL:
-            raise ValueError(f"radial must be one of {', '.join(RADIAL)}, got {radial!r}")
+        check_choice("radial", radial, RADIAL)
+        _check_causal(causal, group)
         if not ring_spacing > 0:
             raise ValueError(f"ring_spacing must be positive, got {ring_spacing}")
         self.causal = causal
@@ -137,3 +140,58 @@ class CompleteKernel(SteerableKernel):
         """As in the base class, but by constants: weights of one size learn at one rate."""
         by_element = factors[list(self.basis.output_grades)]
         self.element_scale.mul_(by_element.to(self.element_scale))
+
+
+@dataclass(frozen=True)
+class Complete(KernelChoice):
+    """All steerable kernels of a group, in closed form: `CompleteKernel`.
+
+    Args:
+        group, radial, causal, hidden_dim: see `CompleteKernel`.
+
+    Example:
+        >>> Complete(group="O+", causal=True).to_dict()
+        {'name': 'complete', 'group': 'O+', 'radial': 'network', 'causal': True, 'hidden_dim': 16}
+    """
+
+    name: ClassVar[str] = "complete"
+
+    group: str = "O"
+    radial: str = "network"
+    causal: bool = False
+    hidden_dim: int = 16
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("group", self.group, GROUPS)
+        check_choice("radial", self.radial, RADIAL)
+        _check_causal(self.causal, self.group)
+        check_int("hidden_dim", self.hidden_dim, low=1)
+
+    def build(
+        self,
+        algebra: CliffordAlgebra,
+        c_in: int,
+        c_out: int,
+        points: Tensor,
+        kernel_size: tuple[int, ...] | None = None,
+    ) -> CompleteKernel:
+        spacing = {}
+        if kernel_size is not None:  # a ring for every point of a half-axis
+            spacing = {"ring_spacing": 1 / max(*(size // 2 for size in kernel_size), 1)}
+        return CompleteKernel(
+            algebra,
+            c_in,
+            c_out,
+            group=self.group,
+            radial=self.radial,
+            points=points,
+            causal=self.causal,
+            hidden_dim=self.hidden_dim,
+            **spacing,
+        )
+
+
+def _check_causal(causal: bool, group: str) -> None:
+    if causal and not group.endswith("+"):
+        raise ValueError(f"causal kernels need group 'O+' or 'SO+', got {group!r}")

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cache
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from cscnn._util.checks import check_int
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.bilinear import BilinearTable, bilinear
 from cscnn.algebra.blades import admissible_paths, product_terms
 from cscnn.algebra.constants import constant
-from cscnn.kernels.base import SteerableKernel
+from cscnn.kernels.base import KernelChoice, SteerableKernel
 from cscnn.kernels.basis import SteerableBasis
 from cscnn.kernels.collapse import run_collapsed
 from cscnn.kernels.orbits import Invariants, Orbits, check_points, invariants
@@ -51,9 +54,8 @@ class ImplicitKernel(SteerableKernel):
             kernel network sees beside the position. They then have to be given at each call, and to
             be transformed together with the field.
         scale: constant factor of the kernel. The published code takes 20 / kernel_size^(d-1).
-        points: (N, dim) sampling points, for ``unit_variance``.
-        unit_variance: choose constant factors such that unit noise in gives unit noise out on the
-            points at first, instead of leaving the kernel as published.
+        points: (N, dim) sampling points. Constant factors are chosen such that unit noise in gives
+            unit noise out on them at first; without them the kernel is initialised as published.
         collapse: evaluate on two numbers per channel (not possible with extra channels).
     """
 
@@ -73,15 +75,14 @@ class ImplicitKernel(SteerableKernel):
         extra_channels: int = 0,
         scale: float = 1.0,
         points: Tensor | None = None,
-        unit_variance: bool = False,
         collapse: bool = True,
     ):
         super().__init__(algebra, c_in, c_out, SteerableBasis(algebra, kinds=KINDS), group="O")
         self.extra_channels = extra_channels
         self.scale = scale
-        if unit_variance and points is None:
-            raise ValueError("unit_variance=True needs the sampling points: pass points=(N, dim)")
-        self._unit_points = points if unit_variance else None
+        if points is not None:
+            check_points(points, algebra)
+        self.init_points = points
         self.collapse = collapse and not extra_channels
         self.paths = admissible_paths(algebra.metric)
         self.register_buffer("gain", torch.ones(len(self.paths)))  # for unit variance
@@ -98,7 +99,7 @@ class ImplicitKernel(SteerableKernel):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all weights with the published distributions."""
+        """Draw all weights with the published distributions; unit variance on given points."""
         self.network.reset_parameters()
         nn.init.ones_(self.position_width)
         if self.mask_width is not None:
@@ -106,8 +107,8 @@ class ImplicitKernel(SteerableKernel):
         if isinstance(self.head, nn.Parameter):
             nn.init.normal_(self.head, std=1 / math.sqrt(self.c_in * self.algebra.n_grades))
         nn.init.ones_(self.gain)
-        if self._unit_points is not None:
-            self.unit_variance_(self._unit_points)
+        if self.init_points is not None:
+            self.unit_variance_(self.init_points)
 
     def coefficients(self, orbits: Invariants) -> Tensor:
         pair, factors, _ = self.profiles(orbits)
@@ -172,6 +173,61 @@ class ImplicitKernel(SteerableKernel):
         if not isinstance(self.head, nn.Parameter):
             factors = factors.mean().expand_as(factors)
         self.gain.mul_(factors[[out for _, out, _ in self.paths]].to(self.gain))
+
+
+@dataclass(frozen=True)
+class Implicit(KernelChoice):
+    """The paper's kernel, a Clifford network of the position: `ImplicitKernel`.
+
+    Args:
+        num_layers, hidden_dim, mask, learn_head, extra_channels: see `ImplicitKernel`.
+        unit_variance: choose constant factors such that unit noise in gives unit noise out at
+            first; otherwise the kernel is initialised as published.
+
+    Example:
+        >>> Implicit(hidden_dim=8).to_dict()["hidden_dim"]
+        8
+    """
+
+    name: ClassVar[str] = "implicit"
+
+    num_layers: int = 4
+    hidden_dim: int = 12
+    mask: bool = True
+    learn_head: bool = True
+    extra_channels: int = 0
+    unit_variance: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_int("num_layers", self.num_layers, low=1)
+        check_int("hidden_dim", self.hidden_dim, low=1)
+        check_int("extra_channels", self.extra_channels, low=0)
+
+    def build(
+        self,
+        algebra: CliffordAlgebra,
+        c_in: int,
+        c_out: int,
+        points: Tensor,
+        kernel_size: tuple[int, ...] | None = None,
+    ) -> ImplicitKernel:
+        scale = 1.0
+        if kernel_size is not None:  # as published
+            size = math.prod(kernel_size) ** (1 / len(kernel_size))
+            scale = 20 / size ** (len(kernel_size) - 1)
+        return ImplicitKernel(
+            algebra,
+            c_in,
+            c_out,
+            num_layers=self.num_layers,
+            hidden_dim=self.hidden_dim,
+            mask=self.mask,
+            learn_head=self.learn_head,
+            extra_channels=self.extra_channels,
+            scale=scale,
+            points=points if self.unit_variance else None,
+        )
 
 
 @cache

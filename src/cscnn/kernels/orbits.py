@@ -18,9 +18,8 @@ from torch import Tensor
 
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.constants import constant
+from cscnn.algebra.group import time_axis
 from cscnn.nn.functional import widened
-
-GROUPS = ("O", "SO", "O+", "SO+")
 
 
 @dataclass(frozen=True)
@@ -74,30 +73,6 @@ class Orbits:
         return Orbits(self.invariants.to(like), self.members.to(like))
 
 
-def check_group(algebra: CliffordAlgebra, group: str) -> str:
-    """``group`` if it is one of the four and exists in this signature, else an error."""
-    if group not in GROUPS:
-        raise ValueError(f"group must be one of {', '.join(GROUPS)}, got {group!r}")
-    if group.endswith("+"):
-        try:
-            time_axis(algebra)
-        except ValueError as error:
-            raise ValueError(f"there is no group {group!r} here: {error}") from None
-    return group
-
-
-def time_axis(algebra: CliffordAlgebra) -> int:
-    """The axis whose sign occurs once; in R^{1,1} the first."""
-    if algebra.dim > 1:
-        for axis, sign in enumerate(algebra.metric):
-            if algebra.metric.count(sign) == 1:
-                return axis
-    raise ValueError(
-        "past and future need one time axis, i.e. an axis whose sign no other axis has; there is "
-        f"none in metric {algebra.metric}"
-    )
-
-
 def invariants(points: Tensor, algebra: CliffordAlgebra, group: str = "O") -> Invariants:
     """Invariants of points (N, dim) under the group, each (N,). Differentiable in η."""
     check_points(points, algebra)
@@ -138,16 +113,16 @@ def find_orbits(points: Tensor, algebra: CliffordAlgebra, group: str = "O") -> O
     scale = sizes.max() if sizes.numel() else sizes.sum()
     eps = 1e3 * torch.finfo(points.dtype).eps
     points = torch.where(sizes <= eps**2 * scale, torch.zeros_like(points), points)
-    found = invariants(points, algebra, group)
-    order = found.eta.argsort()
-    gaps = found.eta[order].diff(prepend=found.eta[order][:1]) > eps * scale
+    of_points = invariants(points, algebra, group)
+    order = of_points.eta.argsort()
+    gaps = of_points.eta[order].diff(prepend=of_points.eta[order][:1]) > eps * scale
     level = torch.empty_like(order)
     level[order] = gaps.cumsum(0)
-    keys = torch.stack([level, found.origin.long(), found.side.long()], -1)
+    keys = torch.stack([level, of_points.origin.long(), of_points.side.long()], -1)
     distinct, index = torch.unique(keys, dim=0, return_inverse=True)
     first = torch.full((len(distinct),), len(points), dtype=torch.long, device=points.device)
     first = first.scatter_reduce(0, index, torch.arange(len(points), device=points.device), "amin")
-    values = Invariants(found.eta[first], found.origin[first], found.side[first])
+    values = Invariants(of_points.eta[first], of_points.origin[first], of_points.side[first])
     members = index == torch.arange(len(distinct), device=points.device)[:, None]
     return Orbits(values, members.to(points.dtype))
 

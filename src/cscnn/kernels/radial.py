@@ -85,9 +85,9 @@ class FreeValues(nn.Module):
         return f"orbits={len(self.eta)}"
 
 
-def _label(found: Invariants) -> Tensor:
+def _label(orbits: Invariants) -> Tensor:
     """Tells apart orbits of equal η."""
-    return found.side + 3 * found.origin
+    return orbits.side + 3 * orbits.origin
 
 
 class GaussianRings(nn.Module):

@@ -36,7 +36,7 @@ def orthonormal_frames(span: Tensor, form: Tensor, metric: Sequence[int]) -> Ten
         torch.tensor([p[i] for p in pairs], dtype=torch.int64, device=span.device) for i in (0, 1)
     )
     left = span
-    found: list[Tensor] = []
+    units: list[Tensor] = []
     signs: list[Tensor] = []
     scale = span.square().sum(-1).amax(-1).clamp(min=torch.finfo(span.dtype).tiny)
     for _ in range(d):
@@ -48,25 +48,25 @@ def orthonormal_frames(span: Tensor, form: Tensor, metric: Sequence[int]) -> Ten
         best = quality.argmax(-1)
         rows = torch.arange(len(span), device=span.device)
         square, chosen = squares[rows, best], choices[rows, best]
-        _raise_if_degenerate(square, chosen, scale, form, len(found))
+        _raise_if_degenerate(square, chosen, scale, form, len(units))
         unit = chosen / square.abs().sqrt()[:, None]
-        for old, sign in zip(found, signs, strict=True):  # once more, against rounding
+        for old, sign in zip(units, signs, strict=True):  # once more, against rounding
             unit = unit - _along(unit, old, sign, form)
         unit = unit / torch.einsum("nd,nde,ne->n", unit, form, unit).abs().sqrt()[:, None]
-        found.append(unit)
+        units.append(unit)
         signs.append(square.sign())
         left = left - _along(left, unit.unsqueeze(1), square.sign()[:, None], form)
-    return _ordered(torch.stack(found, -1), torch.stack(signs, -1), metric)
+    return _ordered(torch.stack(units, -1), torch.stack(signs, -1), metric)
 
 
 def _along(x: Tensor, unit: Tensor, sign: Tensor, form: Tensor) -> Tensor:
     """The part of x (N, ..., D) along a unit vector of a sign."""
-    inner = torch.einsum("n...d,nde,n...e->n...", x, form, unit.expand_as(x))
-    return (sign * inner).unsqueeze(-1) * unit
+    product = torch.einsum("n...d,nde,n...e->n...", x, form, unit.expand_as(x))
+    return (sign * product).unsqueeze(-1) * unit
 
 
 def _raise_if_degenerate(
-    square: Tensor, chosen: Tensor, scale: Tensor, form: Tensor, found: int
+    square: Tensor, chosen: Tensor, scale: Tensor, form: Tensor, taken: int
 ) -> None:
     """Raise if squares are rounding errors: of their own terms, or beside the rest of the form.
 
@@ -79,10 +79,10 @@ def _raise_if_degenerate(
     rounding = torch.finfo(form.dtype).eps ** 2 * size * most
     bad = ~((square * independent > NULL * terms) & (square > rounding))
     if bad.any():
-        where = int(bad.nonzero()[0, 0])
+        index = int(bad.nonzero()[0, 0])
         raise ValueError(
-            f"there is no orthonormal frame at point {where}: after {found} directions only "
-            f"null ones are left, the form is degenerate there: {form[where].tolist()}"
+            f"there is no orthonormal frame at point {index}: after {taken} directions only "
+            f"null ones are left, the form is degenerate there: {form[index].tolist()}"
         )
 
 
@@ -91,9 +91,9 @@ def _ordered(frames: Tensor, signs: Tensor, metric: Sequence[int]) -> Tensor:
     wanted = torch.tensor(tuple(metric), dtype=signs.dtype, device=signs.device)
     counts = (signs > 0).sum(-1)
     if (counts != int((wanted > 0).sum())).any():
-        where = int((counts != int((wanted > 0).sum())).nonzero()[0, 0])
+        index = int((counts != int((wanted > 0).sum())).nonzero()[0, 0])
         raise ValueError(
-            f"the form at point {where} has the signs {signs[where].int().tolist()}, not those of "
+            f"the form at point {index} has the signs {signs[index].int().tolist()}, not those of "
             f"the metric {tuple(metric)}"
         )
     order = torch.argsort(signs, dim=-1, descending=True, stable=True)
@@ -108,10 +108,10 @@ def time_index(metric: Sequence[int]) -> int | None:
     return once[0] if once and len(metric) > 1 else None
 
 
-def flip(frames: Tensor, axis: int, where: Tensor) -> Tensor:
-    """Frames with one vector reversed at some points."""
+def flip(frames: Tensor, axis: int, mask: Tensor) -> Tensor:
+    """Frames with one vector reversed at the points of a mask (N,)."""
     signs = torch.ones_like(frames[:, :1])
-    signs[:, 0, axis] = 1 - 2 * where.to(frames.dtype)
+    signs[:, 0, axis] = 1 - 2 * mask.to(frames.dtype)
     return frames * signs
 
 
@@ -135,8 +135,8 @@ def check_frames(frames: Tensor, form: Tensor, metric: Sequence[int], count: int
     limit = 1e4 * torch.finfo(frames.dtype).eps * frames.square().sum((-2, -1)).clamp(min=1.0)
     bad = ~(deviation <= limit)
     if bad.any():
-        where = int(bad.nonzero()[0, 0])
+        index = int(bad.nonzero()[0, 0])
         raise ValueError(
-            f"the frame at point {where} is not orthonormal for metric {tuple(metric)}: its inner "
-            f"products are {gram[where].tolist()}"
+            f"the frame at point {index} is not orthonormal for metric {tuple(metric)}: its inner "
+            f"products are {gram[index].tolist()}"
         )

@@ -12,12 +12,21 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from cscnn._util.files import write_text
 from cscnn.algebra import CliffordAlgebra
-from cscnn.atomic import write_text
-from cscnn.conv import backend, spectral
-from cscnn.conv.backend import Rates, Work, direct_operations, spectral_work
 from cscnn.conv.direct import conv_nd
-from cscnn.conv.tiles import Geometry, make_geometry
+from cscnn.conv.spectral.cost import (
+    Rates,
+    Work,
+    candidate_cuts,
+    direct_operations,
+    rates_to_json,
+    reload_rates,
+    spectral_work,
+    tuning_file,
+)
+from cscnn.conv.spectral.engine import convolve, gradients, kernel_matrices
+from cscnn.conv.spectral.overlap import Tiling, make_tiling
 
 # (dimensions, batch, channels, grid points per axis, kernel size)
 SHAPES = (
@@ -46,7 +55,7 @@ class Tuning:
     deviation: float
 
 
-def tune(device: str, progress: Callable[[str], None] = lambda _: None) -> Tuning:
+def measure_rates(device: str, progress: Callable[[str], None] = lambda _: None) -> Tuning:
     """Measure direct and spectral convolution on a device and fit the rates."""
     direct: dict[int, list[float]] = {d: [] for d in (1, 2, 3, 4)}
     samples: list[tuple[Work, float]] = []
@@ -58,19 +67,19 @@ def tune(device: str, progress: Callable[[str], None] = lambda _: None) -> Tunin
         weight = torch.randn(flat, flat, *kernel, device=device)
         seconds = _seconds(lambda x=x, w=weight, g=g: _direct_step(x, w, g), x.device)  # type: ignore[misc]
         direct[dim].append(direct_operations(batch, flat, flat, grid, kernel) / seconds)
-        cuts = sorted({a.count for a in backend.candidates(n, 0, False, k // 2)})
+        cuts = sorted({a.count for a in candidate_cuts(n, 0, False, k // 2)})
         for count in cuts[:: max(1, len(cuts) // 3)]:
-            geometry = make_geometry(
+            tiling = make_tiling(
                 grid, kernel, (0,) * dim, (False,) * dim, (count,) * dim, algebra.grade_sizes, True
             )
-            if math.prod(a.tile for a in geometry.axes) > 30_000:
+            if math.prod(a.tile for a in tiling.axes) > 30_000:
                 continue
             seconds = _seconds(
-                lambda x=x, w=weight, g=g, s=geometry: _spectral_step(x, w, g, s),  # type: ignore[misc]
+                lambda x=x, w=weight, g=g, s=tiling: _spectral_step(x, w, g, s),  # type: ignore[misc]
                 x.device,
             )
             work = spectral_work(
-                geometry.axes, batch, flat, flat, parity=True, itemsize=4, device=x.device.type
+                tiling.axes, batch, flat, flat, parity=True, itemsize=4, device=x.device.type
             )
             samples.append((work, seconds))
     call, per_operation, per_byte = _fit(samples)
@@ -84,18 +93,20 @@ def tune(device: str, progress: Callable[[str], None] = lambda _: None) -> Tunin
     return Tuning(rates, deviation)
 
 
-def save(device: str, rates: Rates) -> None:
+def save_rates(device: str, rates: Rates) -> None:
     """Keep the rates of a device beside those of others, and use them from now on."""
-    path = backend.tuning_file()
+    path = tuning_file()
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         known = {}
-    kind = torch.device(device).type
-    known = {**(known if isinstance(known, dict) else {}), kind: backend.dump_rates(rates)}
+    known = {
+        **(known if isinstance(known, dict) else {}),
+        torch.device(device).type: rates_to_json(rates),
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(known, indent=2) + "\n")
-    backend.forget()
+    reload_rates()
 
 
 def _direct_step(x: Tensor, weight: Tensor, g: Tensor) -> None:
@@ -105,10 +116,10 @@ def _direct_step(x: Tensor, weight: Tensor, g: Tensor) -> None:
     torch.autograd.grad(y, (x, weight), g)
 
 
-def _spectral_step(x: Tensor, weight: Tensor, g: Tensor, geometry: Geometry) -> None:
+def _spectral_step(x: Tensor, weight: Tensor, g: Tensor, tiling: Tiling) -> None:
     with torch.no_grad():
-        spectral.convolve(x, spectral.kernel_matrices(weight, geometry), None, geometry)
-        spectral.gradients(g, x, weight, geometry, True, True)
+        convolve(x, kernel_matrices(weight, tiling), None, tiling)
+        gradients(g, x, weight, tiling, True, True)
 
 
 def _seconds(work: Callable[[], None], device: torch.device, repeats: int = 5) -> float:

@@ -1,7 +1,7 @@
 """Spectral convolution of multivector fields: a product of real matrices at every frequency.
 
-Tiles of the field (`cscnn.conv.tiles`) are Fourier transformed, their channels mixed frequency by
-frequency, and transformed back. Two things make it fast:
+Tiles of the field (`cscnn.conv.spectral.tiles`) are Fourier transformed, their channels mixed
+frequency by frequency, and transformed back. Two things make it fast:
 
 * **Real mixing.** If the kernel commutes with v -> -v, its entry from grade b to grade c is even in
   v for even b + c and odd otherwise; the transform of an even function is real, that of an odd one
@@ -9,7 +9,7 @@ frequency, and transformed back. Two things make it fast:
   matrix serves the real and the imaginary part of the field. (Kernels without that symmetry get a
   second matrix, for the imaginary part.)
 * **Nothing but matrix products.** A transform along one axis of a tile of some twenty points is a
-  product with a small matrix (`cscnn.conv.dft`).
+  product with a small matrix (`cscnn.conv.spectral.transforms`).
 
 Even and odd grades are kept in two arrays throughout. Backward passes recompute the transforms:
 only the field and the kernel are stored.
@@ -23,10 +23,10 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from cscnn.conv.dft import PLAIN, TIMES_I, Rows, Transform
 from cscnn.conv.precision import full_precision
-from cscnn.conv.tiles import Chunk, Geometry, Slot, Tiles, slots_by_parity
-from cscnn.conv.tiling import cut
+from cscnn.conv.spectral.overlap import Tiling, cut_axis
+from cscnn.conv.spectral.tiles import Chunk, FieldTiles, Slot, slots_by_parity
+from cscnn.conv.spectral.transforms import COMPLEX, TIMES_I, Rows, Transform
 
 #: Rows of the kernel's transform that make a matrix: (imaginary part?, parities of grades in, out).
 KERNEL_ROWS: dict[tuple[bool, int, int], Rows] = {
@@ -51,15 +51,15 @@ Matrices = dict[tuple[bool, int, int], Tensor]
 class _KernelTransform:
     """Between the weights of a convolution (c_out·n, c_in·n, *kernel) and its matrices."""
 
-    def __init__(self, geometry: Geometry, like: Tensor):
+    def __init__(self, tiling: Tiling, like: Tensor):
         self.like = like
-        self.slots, self.sizes = slots_by_parity(geometry.grades)
+        self.slots, self.sizes = slots_by_parity(tiling.grades)
         self.n = sum(self.sizes)
-        positions = [range(a.half, -a.half - 1, -1) for a in geometry.axes]  # exp(+iωv)
+        positions = [range(a.half, -a.half - 1, -1) for a in tiling.axes]  # exp(+iωv)
         self.transforms = {
-            key: Transform(geometry.axes, positions, rows, like)
+            key: Transform(tiling.axes, positions, rows, like)
             for key, rows in KERNEL_ROWS.items()
-            if not (geometry.parity and key[0])
+            if not (tiling.parity and key[0])
         }
 
     def _split(self, weight: Tensor) -> Tensor:
@@ -115,15 +115,15 @@ class _KernelTransform:
 class _Engine:
     """The transforms of one convolution, whichever way it runs."""
 
-    def __init__(self, geometry: Geometry, batch: int, like: Tensor):
-        axes = geometry.axes
-        self.geometry = geometry
-        self.tiles = Tiles(geometry, batch, like)
-        self.kernel = _KernelTransform(geometry, like)
+    def __init__(self, tiling: Tiling, batch: int, like: Tensor):
+        axes = tiling.axes
+        self.tiling = tiling
+        self.tiles = FieldTiles(tiling, batch, like)
+        self.kernel = _KernelTransform(tiling, like)
         seen = [range(a.tile) for a in axes]
         kept = [range(a.first, a.first + a.step) for a in axes]
-        self.seen = [Transform(axes, seen, rows, like) for rows in (PLAIN, TIMES_I)]
-        self.kept = [Transform(axes, kept, rows, like) for rows in (PLAIN, TIMES_I)]
+        self.seen = [Transform(axes, seen, rows, like) for rows in (COMPLEX, TIMES_I)]
+        self.kept = [Transform(axes, kept, rows, like) for rows in (COMPLEX, TIMES_I)]
 
     def analyse(self, arrays: Sequence[Tensor], chunk: Chunk, *, overlapping: bool) -> list[Tensor]:
         """Spectra [f, re/im · tiles, channels] of one chunk of tiles, per parity."""
@@ -136,7 +136,7 @@ class _Engine:
 
     def mix(self, spectra: Sequence[Tensor], matrices: Matrices, *, adjoint: bool) -> list[Tensor]:
         """Mixed channels of both parities."""
-        turned = None if self.geometry.parity else [_times_i(s, adjoint) for s in spectra]
+        turned = None if self.tiling.parity else [_times_i(s, adjoint) for s in spectra]
         results = []
         for to in PARITIES:
             result: Tensor | None = None
@@ -183,16 +183,16 @@ def _like(x: Tensor) -> Tensor:
     return x.new_empty(0, dtype=dtype)
 
 
-def kernel_matrices(weight: Tensor, geometry: Geometry) -> Matrices:
+def kernel_matrices(weight: Tensor, tiling: Tiling) -> Matrices:
     """Weights (c_out·n, c_in·n, *kernel) as matrices, for `convolve`."""
     with full_precision(weight.device.type):
-        return _KernelTransform(geometry, _like(weight))(weight)
+        return _KernelTransform(tiling, _like(weight))(weight)
 
 
-def convolve(x: Tensor, matrices: Matrices, bias: Tensor | None, geometry: Geometry) -> Tensor:
+def convolve(x: Tensor, matrices: Matrices, bias: Tensor | None, tiling: Tiling) -> Tensor:
     """Convolution of a field (batch, c_in·n, *grid) with a kernel given by its matrices."""
     with full_precision(x.device.type):
-        engine = _Engine(geometry, x.shape[0], _like(x))
+        engine = _Engine(tiling, x.shape[0], _like(x))
         tiles = engine.tiles
         c_in, c_out = (matrices[False, 0, 0].shape[i] // tiles.sizes[0] for i in (1, 2))
         arrays = tiles.spread(x, overlapping=True)
@@ -204,17 +204,17 @@ def convolve(x: Tensor, matrices: Matrices, bias: Tensor | None, geometry: Geome
 
 
 def gradients(
-    g: Tensor, x: Tensor, weight: Tensor, geometry: Geometry, needs_x: bool, needs_weight: bool
+    g: Tensor, x: Tensor, weight: Tensor, tiling: Tiling, needs_x: bool, needs_weight: bool
 ) -> tuple[Tensor, Tensor]:
     """Gradients of field and weights; an empty tensor for one that is not needed.
 
-    Cut into the same kind of tiles, g (seen) and x (kept) give both: the gradient of the field is a
+    Cut into the same tiles, g (seen) and x (kept) give both: the gradient of the field is a
     convolution of g, that of the kernel a product of both spectra.
     """
     with full_precision(x.device.type):
-        reverse = Geometry(
-            tuple(cut(a.out, -a.shift, a.circular, a.half, a.count) for a in geometry.axes),
-            *geometry[1:],
+        reverse = Tiling(
+            tuple(cut_axis(a.out, -a.shift, a.circular, a.half, a.count) for a in tiling.axes),
+            *tiling[1:],
         )
         engine = _Engine(reverse, x.shape[0], _like(x))
         tiles, n = engine.tiles, engine.tiles.n

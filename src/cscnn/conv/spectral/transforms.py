@@ -15,11 +15,11 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from cscnn.conv.tiling import Axis
+from cscnn.conv.spectral.overlap import AxisTiles
 
 # Rows (real, imaginary) that a transform ends with, as combinations of real and imaginary part.
 Rows = tuple[tuple[int, int], ...]
-PLAIN: Rows = ((1, 0), (0, 1))
+COMPLEX: Rows = ((1, 0), (0, 1))
 TIMES_I: Rows = ((0, -1), (1, 0))
 
 
@@ -53,18 +53,20 @@ class Transform:
     """Discrete Fourier transform of values at some positions of tiles, on all axes.
 
     Args:
-        axes: the tiling.
+        axes: the tiles along each axis.
         positions: for each axis, the positions that hold values.
         rows: what to make of real and imaginary part in the end.
         like: a tensor of the wanted dtype and device.
     """
 
-    def __init__(self, axes: Sequence[Axis], positions: Sequence[range], rows: Rows, like: Tensor):
+    def __init__(
+        self, axes: Sequence[AxisTiles], positions: Sequence[range], rows: Rows, like: Tensor
+    ):
         last = len(axes) - 1
         device = str(like.device)
         self.matrices, self.leads = [], [1]
         for i, (axis, places) in enumerate(zip(axes, positions, strict=True)):
-            end = rows if i == last else PLAIN
+            end = rows if i == last else COMPLEX
             self.matrices.append(_matrix(axis.tile, places, i == 0, end, like.dtype, device))
             self.leads.append(self.leads[-1] * (axis.frequencies if i == 0 else axis.tile))
         self.n_positions = math.prod(len(places) for places in positions)

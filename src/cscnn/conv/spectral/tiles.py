@@ -1,4 +1,4 @@
-"""Fields cut into tiles, even and odd grades apart, and put together again."""
+"""Fields cut into the tiles of `overlap`, even and odd grades apart, and put together again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from cscnn.conv.tiling import Axis, cut
+from cscnn.conv.spectral.overlap import Tiling
 
 #: Bytes of one array of tiles, by device: what a processor's cache holds, or enough for a GPU.
 CHUNK_BYTES = {"cpu": 4 << 20}
@@ -23,20 +23,6 @@ Chunk = tuple[slice, slice]
 def chunk_bytes(device: str) -> int:
     """Bytes of one array of tiles on a type of device."""
     return CHUNK_BYTES.get(device, CHUNK_BYTES_ELSEWHERE)
-
-
-class Geometry(NamedTuple):
-    """What a spectral convolution has to know beside field and kernel.
-
-    Attributes:
-        axes: the tiling of each axis.
-        grades: number of blades of each grade.
-        parity: whether the kernel commutes with v -> -v.
-    """
-
-    axes: tuple[Axis, ...]
-    grades: tuple[int, ...]
-    parity: bool
 
 
 class Slot(NamedTuple):
@@ -59,26 +45,12 @@ def slots_by_parity(grades: tuple[int, ...]) -> tuple[tuple[Slot, ...], tuple[in
     return tuple(slots), (filled[0], filled[1])
 
 
-def make_geometry(
-    grid: Sequence[int],
-    kernel: Sequence[int],
-    shift: Sequence[int],
-    circular: Sequence[bool],
-    counts: Sequence[int],
-    grades: Sequence[int],
-    parity: bool,
-) -> Geometry:
-    """The geometry of a grid cut into ``counts`` tiles along its axes; see `cut`."""
-    axes = zip(grid, shift, circular, kernel, counts, strict=True)
-    return Geometry(tuple(cut(n, s, c, k // 2, q) for n, s, c, k, q in axes), tuple(grades), parity)
-
-
-class Tiles:
+class FieldTiles:
     """Fields as two arrays of tiles [p1, .., pd, tiles, channels], for even and for odd grades."""
 
-    def __init__(self, geometry: Geometry, batch: int, like: Tensor):
-        self.axes, self.batch, self.like = geometry.axes, batch, like
-        self.slots, self.sizes = slots_by_parity(geometry.grades)
+    def __init__(self, tiling: Tiling, batch: int, like: Tensor):
+        self.axes, self.batch, self.like = tiling.axes, batch, like
+        self.slots, self.sizes = slots_by_parity(tiling.grades)
         self.n = sum(self.sizes)
 
     def chunks(self, channels: int) -> Iterator[Chunk]:
@@ -170,7 +142,7 @@ class Tiles:
 
 
 def _wrap(array: Tensor, axis: int, start: int, size: int) -> None:
-    """Continue ``size`` points from ``start`` on periodically over the whole axis, in place."""
+    """Continue ``size`` points from ``start`` on periodically over the axis, in place."""
     if start:
         array.narrow(axis, 0, start).copy_(array.narrow(axis, size, start))
     done, length = start + size, array.shape[axis]

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from cscnn.conv.direct import conv_nd
 from cscnn.conv.padding import pad
-from cscnn.conv.spectral import convolve, gradients, kernel_matrices
-from cscnn.conv.tiles import make_geometry
+from cscnn.conv.spectral.engine import convolve, gradients, kernel_matrices
+from cscnn.conv.spectral.overlap import make_tiling
 
 
 @torch.library.custom_op("cscnn::spectral_conv", mutates_args=())
@@ -37,8 +37,8 @@ def spectral_conv(
         grades: number of blades of each grade, n in all.
         parity: whether K(-v)[C, B] = (-1)^(|C| + |B|) K(v)[C, B], so that the matrices are real.
     """
-    geometry = make_geometry(x.shape[2:], weight.shape[2:], shift, circular, counts, grades, parity)
-    return convolve(x, kernel_matrices(weight, geometry), bias, geometry)
+    tiling = make_tiling(x.shape[2:], weight.shape[2:], shift, circular, counts, grades, parity)
+    return convolve(x, kernel_matrices(weight, tiling), bias, tiling)
 
 
 @torch.library.custom_op("cscnn::spectral_conv_backward", mutates_args=())
@@ -54,8 +54,8 @@ def _spectral_conv_backward(
     needs_x: bool,
     needs_weight: bool,
 ) -> tuple[Tensor, Tensor]:
-    geometry = make_geometry(x.shape[2:], weight.shape[2:], shift, circular, counts, grades, parity)
-    return gradients(g, x, weight, geometry, needs_x, needs_weight)
+    tiling = make_tiling(x.shape[2:], weight.shape[2:], shift, circular, counts, grades, parity)
+    return gradients(g, x, weight, tiling, needs_x, needs_weight)
 
 
 @spectral_conv.register_fake
@@ -88,9 +88,9 @@ def _backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
         with torch.enable_grad():
             y = _reference(x, weight, *ctx.options[:2])
             wanted = [t for t, needed in ((x, needs_x), (weight, needs_weight)) if needed]
-            found = list(torch.autograd.grad(y, wanted, g, create_graph=True)) if wanted else []
-        grad_x = found.pop(0) if needs_x else None
-        grad_weight = found.pop(0) if needs_weight else None
+            computed = list(torch.autograd.grad(y, wanted, g, create_graph=True)) if wanted else []
+        grad_x = computed.pop(0) if needs_x else None
+        grad_weight = computed.pop(0) if needs_weight else None
     elif needs_x or needs_weight:
         grad_x, grad_weight = _spectral_conv_backward(
             g, x, weight, *ctx.options, needs_x, needs_weight

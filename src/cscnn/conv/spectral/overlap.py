@@ -1,4 +1,4 @@
-"""How an axis is cut into tiles for spectral convolution.
+"""How a grid is cut into overlapping tiles for spectral convolution.
 
 Convolving by a discrete Fourier transform wraps around the ends of its interval. *Overlap-save*
 makes that harmless: a tile of t points yields t - k + 1 outputs that no wrapped value has touched
@@ -11,19 +11,20 @@ needs no margin, and with zeros outside half a kernel of zeros serves both ends.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
 
 @dataclass(frozen=True)
-class Axis:
+class AxisTiles:
     """Tiles along one axis: y[o] = sum over |v| ≤ half of K(v) x[o + shift + v].
 
     Attributes:
         size, out: number of input and output points.
         circular: whether x is periodic; otherwise it is zero outside.
-        half: reach of the kernel.
+        half: points of the kernel on either side of its centre.
         shift: input coordinate of the first output.
         tile: points of a tile, the length of its transform.
         step: outputs kept per tile, the distance between tiles.
@@ -55,7 +56,7 @@ class Axis:
 
 
 @cache
-def cut(size: int, shift: int, circular: bool, half: int, count: int) -> Axis:
+def cut_axis(size: int, shift: int, circular: bool, half: int, count: int) -> AxisTiles:
     """Cut an axis into at most ``count`` tiles of equal length.
 
     Args:
@@ -63,7 +64,7 @@ def cut(size: int, shift: int, circular: bool, half: int, count: int) -> Axis:
         shift: half the kernel minus the padding, at most half the kernel in absolute value; zero
             if circular.
         circular: periodic instead of zero outside.
-        half: reach of the kernel.
+        half: points of the kernel on either side of its centre.
         count: number of tiles wanted.
     """
     out = size if circular else size - 2 * shift
@@ -74,7 +75,37 @@ def cut(size: int, shift: int, circular: bool, half: int, count: int) -> Axis:
         tile, step, first, start = size, size, 0, 0
     else:
         tile, step, first, start = size + half - shift, out, max(shift, 0), min(shift, 0)
-    return Axis(size, out, circular, half, shift, tile, step, first, start, count)
+    return AxisTiles(size, out, circular, half, shift, tile, step, first, start, count)
+
+
+class Tiling(NamedTuple):
+    """How a grid is cut: what a spectral convolution has to know beside field and kernel.
+
+    Attributes:
+        axes: the tiles along each axis.
+        grades: number of blades of each grade.
+        parity: whether the kernel commutes with v -> -v.
+    """
+
+    axes: tuple[AxisTiles, ...]
+    grades: tuple[int, ...]
+    parity: bool
+
+
+def make_tiling(
+    grid: Sequence[int],
+    kernel: Sequence[int],
+    shift: Sequence[int],
+    circular: Sequence[bool],
+    counts: Sequence[int],
+    grades: Sequence[int],
+    parity: bool,
+) -> Tiling:
+    """A grid cut into ``counts`` tiles along its axes; see `cut_axis`."""
+    axes = zip(grid, shift, circular, kernel, counts, strict=True)
+    return Tiling(
+        tuple(cut_axis(n, s, c, k // 2, q) for n, s, c, k, q in axes), tuple(grades), parity
+    )
 
 
 class Borders(NamedTuple):

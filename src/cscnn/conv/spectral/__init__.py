@@ -1,0 +1,1 @@
+"""The spectral engine: transforms of tiles, real mixing, and a model of what it costs."""
