@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from cscnn.conv import CliffordSteerableConv
 from cscnn.kernels import ImplicitKernel
-from cscnn.models.blocks import CSBlock
-from cscnn.models.cs_resnet import CSResNet
+from cscnn.networks.blocks import CSBlock
+from cscnn.networks.resnet import CSResNet
 from cscnn.nn import CGENN, GeometricProductLayer, GradeNorm
 
 

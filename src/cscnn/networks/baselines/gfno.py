@@ -15,12 +15,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from cscnn._util.checks import check_int
 from cscnn.algebra import CliffordAlgebra
-from cscnn.algebra.blades import check_int
+from cscnn.algebra.grids import grid_symmetries, move_grid
 from cscnn.conv.precision import full_precision
-from cscnn.conv.symmetry import grid_symmetries, move_grid
-from cscnn.models.base import ComponentModel
-from cscnn.models.tasks import Task
+from cscnn.networks.grid import Grid
 
 #: Modes kept along each axis unless told otherwise, by the dimension of the grid.
 MODES = {1: 16, 2: 8, 3: 4, 4: 2}
@@ -178,7 +177,7 @@ def _flat_index(positions: Tensor, shape: Sequence[int]) -> Tensor:
     return index
 
 
-class GFNO(ComponentModel):
+class GFNO(nn.Module):
     """The group-equivariant Fourier neural operator, for the symmetries of the grid.
 
     Inside it commutes with them; lifting and projection are unconstrained, as in the paper, and do
@@ -186,54 +185,58 @@ class GFNO(ComponentModel):
     with the elements that preserve these.
 
     Args:
-        task: what to predict.
+        metric: one sign per axis of the grid, one to four.
+        c_in, c_out: components of input and output.
         width: hidden channels, each a function on the group.
         hidden: channels in the middle of the projection; by default 16 times the width.
         modes: Fourier modes kept along each axis; by default fewer in higher dimensions, `MODES`.
         layers: number of Fourier layers.
         group: ``"O"`` for all signed permutations that preserve metric and spacing, ``"SO"`` for
             rotations; in spacetime also ``"O+"`` and ``"SO+"``, without the reversal of time.
-    """
+        grid: distances of points.
 
-    on_meta = True
+    Shape:
+        (batch, c_in, *grid) -> (batch, c_out, *grid)
+    """
 
     def __init__(
         self,
-        task: Task,
+        metric: Sequence[int],
+        c_in: int,
+        c_out: int,
         width: int = 8,
         hidden: int | None = None,
+        *,
         modes: int | None = None,
         layers: int = 4,
         group: str = "O",
+        grid: Grid = Grid(),
     ):
-        super().__init__(task)
-        if task.dim not in MODES:
-            raise ValueError(
-                f"gfno is for grids of 1 to 4 dimensions; task {task.name} has {task.dim}"
-            )
+        super().__init__()
+        dim = len(metric)
+        if dim not in MODES:
+            raise ValueError(f"GFNO is for grids of 1 to 4 dimensions, got {dim}")
         check_int("width", width, low=1)
-        modes = MODES[task.dim] if modes is None else modes
-        check_int("modes", modes, low=1)
-        hidden = HIDDEN * width if hidden is None else hidden
-        check_int("hidden", hidden, low=1)
-        self.group = point_group(task.metric, task.grid_spacing, group)
+        modes = check_int("modes", MODES[dim] if modes is None else modes, low=1)
+        hidden = check_int("hidden", HIDDEN * width if hidden is None else hidden, low=1)
+        self.group = point_group(tuple(metric), grid.spacings(dim), group)
         channels = len(self.group.elements) * width
-        self.lifting = nn.Conv1d(self.components_in, channels, 1)
+        self.lifting = nn.Conv1d(c_in, channels, 1)
         self.layers = nn.ModuleList(
             GroupSpectralConv(self.group, width, width, modes) for _ in range(layers)
         )
         self.projection = nn.Sequential(
-            nn.Conv1d(channels, hidden, 1), nn.GELU(), nn.Conv1d(hidden, self.components_out, 1)
+            nn.Conv1d(channels, hidden, 1), nn.GELU(), nn.Conv1d(hidden, c_out, 1)
         )
 
-    def inside(self, x: Tensor, grid: Sequence[int]) -> Tensor:
+    def between(self, x: Tensor, shape: Sequence[int]) -> Tensor:
         """The equivariant part, between lifting and projection: (batch, channels·order, points)."""
         for i, layer in enumerate(self.layers):
-            x = layer(x if i == 0 else nn.functional.gelu(x), grid)
+            x = layer(x if i == 0 else nn.functional.gelu(x), shape)
         return x
 
-    def compute_components(self, x: Tensor) -> Tensor:
-        grid = tuple(x.shape[2:])
-        y = self.projection(self.inside(self.lifting(x.flatten(2)), grid))
+    def forward(self, x: Tensor) -> Tensor:
+        shape = tuple(x.shape[2:])
+        y = self.projection(self.between(self.lifting(x.flatten(2)), shape))
         assert isinstance(y, Tensor)
-        return y.unflatten(-1, grid)
+        return y.unflatten(-1, shape)

@@ -9,10 +9,10 @@ import warnings
 
 import pytest
 import torch
-from tiny_models import periodic, tiny
 
 from cscnn import CliffordAlgebra
 from cscnn.kernels import CompleteKernel
+from tests.networks.tiny import PERIODIC, tiny
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -90,7 +90,7 @@ def test_same_kernels_on_every_sphere(dim, radius):
 
 def test_same_kernels_on_a_grid():
     """All of a convolution of the model: 3 kernels at the centre, 8 at either distance."""
-    model = tiny("steerable_resnet", periodic((1, 1)), width=1).double()
+    model = tiny("steerable_resnet", PERIODIC["plane"], width=1).double()
     kernel = model.blocks[0].convs[0].kernel
     mine = ours(kernel, kernel.init_points.double())
     other = theirs(2, torch.cartesian_prod(*[torch.arange(-1.0, 2).double()] * 2), [0.0, 1.0, 2.0])

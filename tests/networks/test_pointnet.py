@@ -1,16 +1,12 @@
-"""`cs_pointnet`: symmetries, files, budgets, size of signals; what it says of grids."""
+"""`CSPointNet`: symmetries, budgets, size of signals; what it says of grids."""
 
-import copy
-import json
 import math
-import pickle
 from dataclasses import replace
 
 import pytest
 import torch
 
-from cscnn import CliffordAlgebra, cli, models
-from cscnn.bench import zoo
+from cscnn import CliffordAlgebra
 from cscnn.geometry import (
     Edges,
     all_pairs,
@@ -20,19 +16,40 @@ from cscnn.geometry import (
     radius_edges,
     sphere,
 )
-from cscnn.models import PointModel, build, match
-from cscnn.models.cs_pointnet import CSPointNet
+from cscnn.kernels import Complete, Implicit
+from cscnn.networks import (
+    CSPointNet,
+    FieldType,
+    Grid,
+    Neighbourhood,
+    build,
+    calibrate_,
+    count_parameters,
+    fit_budget,
+    names,
+    noise_edges,
+    recompute_blocks,
+)
 from cscnn.testing import relative_error
 
-KERNELS = {
-    "complete": {"kernel": "complete", "kernel_options": {"hidden_dim": 4}},
-    "implicit": {"kernel": "implicit", "kernel_options": {"num_layers": 2, "hidden_dim": 4}},
+KERNELS = {"complete": Complete(hidden_dim=4), "implicit": Implicit(num_layers=2, hidden_dim=4)}
+TINY = {
+    "c_in": 2,
+    "c_out": 3,
+    "width": 3,
+    "blocks": 2,
+    "neighbourhood": Neighbourhood(neighbours=9),
 }
-TINY = {"c_in": 2, "c_out": 3, "width": 3, "blocks": 2, "neighbours": 9}
+
+
+def calibrated(network):
+    edges = noise_edges(network.algebra.dim, 256, network.neighbourhood)
+    calibrate_(network, torch.randn(256, network.c_in, network.algebra.n_blades), edges)
+    return network
 
 
 def tiny(metric, **options):
-    model = build("cs_pointnet", CliffordAlgebra(metric), **{**TINY, **options}).double()
+    model = calibrated(CSPointNet(CliffordAlgebra(metric), **{**TINY, **options})).double()
     with torch.no_grad():  # products start at zero
         for name, parameter in model.named_parameters():
             if "act" in name and name.endswith("weight"):
@@ -54,11 +71,11 @@ def cloud(metric, count=9, size=0.5):
 @pytest.mark.parametrize(
     "options",
     [
-        KERNELS["complete"],
-        KERNELS["implicit"],
+        {"kernel": KERNELS["complete"]},
+        {"kernel": KERNELS["implicit"]},
         {"activation": "product"},
-        {"norm": False, "aggregation": "sum"},
-        {"inner": 2, "aggregation": "weighted mean"},
+        {"norm": False, "neighbourhood": Neighbourhood(neighbours=9, aggregation="sum")},
+        {"width": (3, 2), "neighbourhood": Neighbourhood(1.0, 9, aggregation="weighted mean")},
     ],
     ids=["complete", "implicit", "product", "plain sum", "weighted mean"],
 )
@@ -90,7 +107,7 @@ def test_the_wrong_signature_is_not_symmetric():
 
 
 def test_arrow_of_time():
-    model = tiny((1, -1), kernel_options={"group": "O+", "causal": True})
+    model = tiny((1, -1), kernel=Complete("O+", causal=True))
     where = cloud((1, -1))
     x = noise(all_pairs(where), model)
     y = model(x, all_pairs(where))
@@ -107,7 +124,7 @@ def test_arrow_of_time():
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("space", [sphere(2), anti_de_sitter(2)], ids=["S2", "AdS2"])
 def test_gauge_and_isometries(space, kernel):
-    model = tiny(space.metric, activation="product", **KERNELS[kernel])
+    model = tiny(space.metric, activation="product", kernel=KERNELS[kernel])
     algebra = model.algebra
     start = torch.zeros(12, 3, dtype=torch.float64)
     start[:, space.ambient.index(space.sign)] = 1
@@ -131,27 +148,6 @@ def test_gauge_and_isometries(space, kernel):
     assert relative_error(model(x @ action, blind), plain @ action) > 1e-2
 
 
-@pytest.mark.parametrize("options", [*KERNELS.values(), {"activation": "product"}], ids=str)
-def test_trains_saves_and_loads(options, tmp_path):
-    model = build("cs_pointnet", CliffordAlgebra((1, -1, -1)), **TINY, **options)
-    edges = nearest_edges(cloud((1, -1, -1), 20).float(), 5)
-    x = torch.randn(20, 2, 8)
-    optimiser = torch.optim.SGD(model.parameters(), lr=1e-3)
-    model(x, edges).square().mean().backward()
-    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
-    optimiser.step()
-    y = model.eval()(x, edges)
-    path = tmp_path / "model.safetensors"
-    models.save(model, path)
-    again = models.load(path).eval()
-    assert isinstance(again, CSPointNet)
-    assert again.algebra == model.algebra
-    assert torch.equal(again(x, edges), y)
-    assert torch.equal(copy.deepcopy(model)(x, edges), y)
-    assert torch.equal(pickle.loads(pickle.dumps(model))(x, edges), y)
-    assert json.loads(json.dumps(model.config)) == model.config
-
-
 def test_gradients_reach_the_positions():
     model = tiny((1, 1), c_in=1, c_out=1, width=2, blocks=1)
     where = cloud((1, 1), 4).requires_grad_()
@@ -159,12 +155,13 @@ def test_gradients_reach_the_positions():
     assert torch.autograd.gradcheck(lambda p, f: model(f, all_pairs(p)), (where, x))
 
 
-def test_checkpointing_changes_nothing():
+def test_recomputing_changes_nothing():
     edges = nearest_edges(cloud((1, 1), 20), 5)
     model = tiny((1, 1))
     x = noise(edges, model)
     grads = []
-    for model.checkpointing in (False, True):
+    for recompute in (False, True):
+        recompute_blocks(model, recompute)
         model.zero_grad()
         model(x, edges).square().sum().backward()
         grads.append([p.grad.clone() for p in model.parameters()])
@@ -176,13 +173,13 @@ def test_checkpointing_changes_nothing():
     ("metric", "budgets"), [((1, 1), (20_000, 100_000)), ((1, -1, -1), (50_000,))]
 )
 def test_budgets_are_met(metric, budgets):
-    algebra, channels = CliffordAlgebra(metric), {"c_in": 1, "c_out": 1}
+    full = FieldType.full(CliffordAlgebra(metric), 1)
     for params in budgets:
-        chosen = match("cs_pointnet", algebra, params, **channels)
-        model = build("cs_pointnet", algebra, calibrate=False, **channels, **chosen)
-        assert abs(model.n_parameters() - params) <= 0.03 * params
-    with pytest.raises(ValueError, match=r"cannot have 10 parameters for CliffordAlgebra"):
-        match("cs_pointnet", algebra, 10, **channels)
+        options = fit_budget("cs_pointnet", full, full, params)
+        network = build("cs_pointnet", full, full, **options)
+        assert abs(count_parameters(network) - params) <= 0.03 * params
+    with pytest.raises(ValueError, match="cannot have 10 parameters"):
+        fit_budget("cs_pointnet", full, full, 10)
 
 
 @pytest.mark.parametrize(
@@ -212,10 +209,12 @@ def test_signals_and_gradients_keep_their_size(metric, aggregation, kernel, acti
         edges = edges.weighted(None)
     neighbours = round(float(edges.degree.double().mean()))
     torch.manual_seed(0)
-    model = build(
-        "cs_pointnet", algebra, c_in=2, c_out=2, width=6, blocks=3, radius=radius, kernel=kernel,
-        aggregation=aggregation, neighbours=neighbours, activation=activation,
-    )  # fmt: skip
+    near = Neighbourhood(radius, neighbours, aggregation)
+    model = calibrated(
+        CSPointNet(
+            algebra, 2, 2, 6, blocks=3, neighbourhood=near, kernel=kernel, activation=activation
+        )
+    )
     x = torch.randn(200, 2, algebra.n_blades, generator=generator).requires_grad_()
     y = model(x, edges)
     assert 0.1 < y.var() < 10
@@ -224,37 +223,35 @@ def test_signals_and_gradients_keep_their_size(metric, aggregation, kernel, acti
     assert 0.1 < gradient.square().sum() / g.square().sum() < 10
 
 
-# --- registry and commands ------------------------------------------------------------------------
+# --- registry, input ------------------------------------------------------------------------------
 
 
 def test_registry():
-    assert "cs_pointnet" in models.names()
-    algebra = CliffordAlgebra((1, 1))
-    with pytest.raises(
-        ValueError, match="serves point sets and curved spaces, not grids like that"
-    ):
-        build("cs_pointnet", "navier_stokes")
-    with pytest.raises(ValueError, match="cs_resnet predicts fields on grids: it takes a task"):
-        build("cs_resnet", algebra)
-    with pytest.raises(TypeError, match=r"cs_pointnet has the options .*radius.*; got \['reach'\]"):
-        build("cs_pointnet", algebra, c_in=1, c_out=1, reach=2)
-    with pytest.raises(TypeError, match="c_out"):
-        build("cs_pointnet", algebra, c_in=1)
+    assert "cs_pointnet" in names()
+    full = FieldType.full(CliffordAlgebra((1, 1)), 1)
+    network = build("cs_pointnet", full, full, Neighbourhood(radius=2.0), width=2, blocks=1)
+    assert network.blocks[0].convs[0].radius == 2.0
+    with pytest.raises(ValueError, match="serves point sets and curved spaces, got Grid"):
+        build("cs_pointnet", full, full, Grid())
+    with pytest.raises(ValueError, match="cs_resnet serves grids, got Neighbourhood"):
+        build("cs_resnet", full, full, Neighbourhood())
+    with pytest.raises(TypeError, match=r"cs_pointnet has the options .*width.*; got \['radius'\]"):
+        build("cs_pointnet", full, full, radius=2)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"activation": "relu"}, "activation must be 'gate' or 'product', got 'relu'"),
-        ({"aggregation": "max"}, "aggregation must be one of"),
-        ({"radius": 0.0}, "radius must be positive"),
+        ({"activation": "relu"}, "activation must be one of gate, product, got 'relu'"),
+        ({"neighbourhood": Neighbourhood(aggregation="max")}, "aggregation must be one of"),
+        ({"neighbourhood": Neighbourhood(radius=0.0)}, "radius must be positive"),
         ({"blocks": 0}, "blocks"),
-        ({"kernel": "free"}, "kernel must be"),
+        ({"kernel": "free"}, "kernel must have one of the names"),
     ],
 )
 def test_bad_options(options, message):
     with pytest.raises(ValueError, match=message):
-        build("cs_pointnet", CliffordAlgebra((1, 1)), **{**TINY, **options})
+        CSPointNet(CliffordAlgebra((1, 1)), **{**TINY, **options})
 
 
 def test_bad_input():
@@ -278,48 +275,11 @@ def test_a_batch_is_one_set_without_edges_between():
     assert relative_error(together, apart) < 1e-12
 
 
-def test_own_point_models_are_registered():
-    @models.register("nothing_on_points")
-    class Nothing(PointModel):
-        def __init__(self, algebra, c_in, c_out, width=1):
-            super().__init__(algebra, c_in, c_out)
-
-        def compute(self, x, edges):
-            return 0 * x
-
-    model = build("nothing_on_points", CliffordAlgebra((1,)), c_in=1, c_out=1)
-    edges = all_pairs(torch.rand(3, 1))
-    assert model(torch.randn(3, 1, 2), edges).abs().max() == 0
-
-
-def test_costs_of_point_sets(monkeypatch, capsys):
-    monkeypatch.setattr(zoo, "CLOUDS", {"points of R^2": ((1, 1), 50, 4)})
-    monkeypatch.setattr(zoo, "TASKS", {})
-    monkeypatch.setattr(zoo, "names", lambda: ("cs_resnet", "cs_pointnet"))
-    assert cli.main(["info", "models", "--params", "20000"]) == 0
-    rows = [r for r in capsys.readouterr().out.splitlines() if "cs_" in r and "R^2" in r]
-    assert len(rows) == 1
-    assert "| points of R^2 | 50 × 4 edges | cs_pointnet | " in rows[0]
-
-
-def test_training_on_a_grid_says_why_not(tmp_path, capsys):
-    pytest.importorskip("lightning", reason="the extra 'train' is not installed")
-    file = tmp_path / "train.h5"
-    small = ["--preset", "small", "--split", "train=1", "--out", str(tmp_path)]
-    assert cli.main(["generate", "sine_gordon", *small]) == 0
-    capsys.readouterr()
-    argv = ["train", "--data.train", str(file), "--out", str(tmp_path / "run")]
-    argv += ["--model.name", "cs_pointnet", "--model.width", "2", "--trainer.epochs", "1"]
-    assert cli.main(argv) == 1
-    error = capsys.readouterr().err
-    assert "cs_pointnet serves point sets and curved spaces, not grids" in error
-    assert len(error.strip().splitlines()) == 1
-
-
 def test_sphere_fields_do_not_depend_on_the_frames():
     """A vector field on S², given and returned as ambient vectors, whatever the frames are."""
     space, (where, weights) = sphere(2), fibonacci_sphere(60)
-    model = tiny((1, 1), c_in=1, c_out=1, radius=0.6, aggregation="integral", window=True)
+    near = Neighbourhood(radius=0.6, neighbours=9, aggregation="integral", window=True)
+    model = tiny((1, 1), c_in=1, c_out=1, neighbourhood=near)
     field = torch.linalg.cross(where.roll(1, -1) ** 2, where)
     results = []
     for angle in (0.0, 1.0):

@@ -1,0 +1,5 @@
+"""Bridges to other libraries."""
+
+from cscnn.interop.flax import load_flax_params
+
+__all__ = ["load_flax_params"]

@@ -1,0 +1,39 @@
+"""Networks: plain modules from multivectors to multivectors, on grids and on point sets."""
+
+from cscnn.networks import baselines
+from cscnn.networks.blocks import CSBlock, ProductGate, recompute_blocks
+from cscnn.networks.budget import count_parameters, fit_budget
+from cscnn.networks.calibrate import Calibrated, calibrate_
+from cscnn.networks.components import OnComponents
+from cscnn.networks.export import plain_convolutions
+from cscnn.networks.fieldtype import FieldType
+from cscnn.networks.grid import Grid
+from cscnn.networks.pointnet import CSPointNet, Neighbourhood, noise_edges
+from cscnn.networks.registry import Sizes, build, names, register
+from cscnn.networks.resnet import CSResNet, SteerableResNet
+from cscnn.networks.unet import CSUNet
+
+__all__ = [
+    "CSBlock",
+    "CSPointNet",
+    "CSResNet",
+    "CSUNet",
+    "Calibrated",
+    "FieldType",
+    "Grid",
+    "Neighbourhood",
+    "OnComponents",
+    "ProductGate",
+    "Sizes",
+    "SteerableResNet",
+    "baselines",
+    "build",
+    "calibrate_",
+    "count_parameters",
+    "fit_budget",
+    "names",
+    "noise_edges",
+    "plain_convolutions",
+    "recompute_blocks",
+    "register",
+]

@@ -1,0 +1,108 @@
+"""What Clifford-steerable networks on grids and on edges share: gates and residual blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from cscnn._util.checks import check_choice, check_int
+from cscnn.algebra import CliffordAlgebra
+from cscnn.nn import MVGELU, MVLayerNorm, MVLinear
+from cscnn.nn.functional import absolute_square, smooth_norm
+
+ACTIVATIONS = ("gate", "product")
+
+
+class ProductGate(nn.Module):
+    """gate(x) + weighted geometric product of x with a bounded channel mix of itself.
+
+    The product brings the bilinear interactions of advection and forces. Its weights, one for each
+    channel and grade, start at zero: a gate that learns. In spacetime the mix is bounded only as
+    far as its grades are not null: no invariant is large for all large null vectors.
+    """
+
+    def __init__(self, algebra: CliffordAlgebra, channels: int):
+        super().__init__()
+        self.algebra = algebra
+        self.gate = MVGELU(algebra)
+        self.mix = MVLinear(algebra, channels, channels, bias=False)
+        self.weight = nn.Parameter(torch.zeros(channels, algebra.n_grades))
+
+    def forward(self, x: Tensor) -> Tensor:
+        mixed = self.mix(x)
+        size = smooth_norm(absolute_square(mixed, self.algebra)).unsqueeze(-1)
+        product = self.algebra.geometric_product(x, mixed / (1 + size))
+        weight = self.weight[:, list(self.algebra.grades)]
+        weight = weight.reshape(len(weight), *(1,) * (x.dim() - 3), -1)
+        return self.gate(x) + weight * product
+
+
+class CSBlock(nn.Module):
+    """Residual block: conv, norm, activation, conv, norm, shortcut, activation.
+
+    Args:
+        algebra: the Clifford algebra.
+        convs: the two convolutions, between fields, or along edges.
+        norm: normalise after each convolution, by absolute squares.
+        acts: the two activations.
+
+    Attributes:
+        recompute: compute it again in the backward pass instead of storing, see `recompute_blocks`.
+    """
+
+    def __init__(
+        self,
+        algebra: CliffordAlgebra,
+        convs: Sequence[nn.Module],
+        norm: bool,
+        acts: Sequence[nn.Module],
+    ):
+        super().__init__()
+        self.convs = nn.ModuleList(convs)
+        self.norms = nn.ModuleList(
+            MVLayerNorm(algebra, absolute=True) if norm else nn.Identity() for _ in range(2)
+        )
+        self.acts = nn.ModuleList(acts)
+        self.recompute = False
+
+    def forward(self, x: Tensor, *edges: Any) -> Tensor:
+        """Whatever follows the field goes to the convolutions: on point sets the edges."""
+        if self.recompute and torch.is_grad_enabled():
+            result = checkpoint(self._compute, x, *edges, use_reentrant=False)
+        else:
+            result = self._compute(x, *edges)
+        assert isinstance(result, Tensor)
+        return result
+
+    def _compute(self, x: Tensor, *edges: Any) -> Any:
+        y = self.acts[0](self.norms[0](self.convs[0](x, *edges)))
+        y = self.norms[1](self.convs[1](y, *edges))
+        return self.acts[1](x + y)
+
+
+def recompute_blocks(network: nn.Module, recompute: bool = True) -> None:
+    """Let residual blocks be computed again in the backward pass: less memory, more time."""
+    for module in network.modules():
+        if isinstance(module, CSBlock):
+            module.recompute = recompute
+
+
+def activation_layer(name: str, algebra: CliffordAlgebra, channels: int) -> nn.Module:
+    """``"gate"`` or ``"product"``."""
+    if check_choice("activation", name, ACTIVATIONS) == "gate":
+        return MVGELU(algebra)
+    return ProductGate(algebra, channels)
+
+
+def split_width(width: int | Sequence[int]) -> tuple[int, int]:
+    """Channels of a network, and those between the two convolutions of its blocks."""
+    pair = (width, width) if isinstance(width, int) else tuple(width)
+    if len(pair) != 2:
+        raise ValueError(
+            f"width is a number of channels, or that and the one within blocks, got {width}"
+        )
+    return check_int("width", pair[0], low=1), check_int("width", pair[1], low=1)
