@@ -9,9 +9,9 @@ import h5py
 import numpy as np
 import pytest
 
-from cscnn.data import FieldFile, Header
-from cscnn.data.files import checksum, merge, problems, write
-from cscnn.models import Background, Field
+from cscnn.data import Background, Field, FieldFile, Header
+from cscnn.data.files import checksum, find_damage, write
+from cscnn.data.merge import merge
 
 HEADER = Header(
     metric=(1, 1),
@@ -63,7 +63,7 @@ def test_round_trip(tmp_path: Path, dtype: str, compression: str) -> None:
                 window = file.read(number, 1, 4)[name]
                 assert np.array_equal(window, stored[1:4])
     assert list(tmp_path.iterdir()) == [path]
-    assert list(problems(path)) == []
+    assert list(find_damage(path)) == []
 
 
 def test_file_describes_itself(path: Path) -> None:
@@ -151,7 +151,7 @@ def put(name: str, value: object):
         (put("metric", [1, 0]), r"train.h5: metric \(1, 0\) is degenerate"),
         (put("metric", [1, 1, 1]), "train.h5: "),
         (put("boundary", ["wall", "magic"]), "train.h5: boundary must be one of .* got 'magic'"),
-        (put("spacing", [1.0, -1.0]), "train.h5: spacings must be positive"),
+        (put("spacing", [1.0, -1.0]), "train.h5: spacing must be positive"),
         (put("fields", ["smoke"]), "train.h5: attribute fields lists"),
         (lambda f: f.pop("grade0/smoke"), "train.h5: attribute fields lists"),
         (lambda f: f.pop("index"), "train.h5: .*index"),
@@ -163,7 +163,7 @@ def test_files_with_a_wrong_description(path: Path, damage, message: str) -> Non
     change(path, damage)
     with pytest.raises(ValueError, match=message):
         FieldFile(path)
-    assert len(list(problems(path))) == 1
+    assert len(list(find_damage(path))) == 1
 
 
 def test_truncated_files(path: Path) -> None:
@@ -188,7 +188,7 @@ def test_damage_is_found(path: Path) -> None:
         file["grade0/smoke"][2, 0, 0, 0] = np.nan
 
     change(path, damage)
-    first, second = problems(path)
+    first, second = find_damage(path)
     assert "trajectory 1 is damaged" in first
     assert "trajectory 2, field smoke: 1 of 120 numbers are NaN" in second
 
@@ -286,25 +286,3 @@ def test_errors_of_the_maker_are_not_those_of_the_disk(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="out of ideas"):
         write(tmp_path / "train.h5", HEADER, trajectories(), [0, 1])
     assert list(tmp_path.iterdir()) == []
-
-
-def test_headers() -> None:
-    task = HEADER.task(frames_in=2)
-    assert (task.frames_in, task.spacing, task.boundary) == (2, (0.5, 0.25), ("wall", "periodic"))
-    assert HEADER.differences(HEADER.replace(seed=3, split="test")) == ["seed", "split"]
-    spacetime = HEADER.replace(
-        metric=(1, -1, -1), axes=("t", "x", "y"), spacing=(1.0,) * 3, boundary=("open",) * 3,
-        time_axis=0, frames=20, backgrounds=(), fields=(Field("faraday", 2),),
-    )  # fmt: skip
-    assert spacetime.task().frames_in == spacetime.task().frames_out == 10
-    assert [b.name for b in spacetime.task().backgrounds] == ["displacement"]
-    for changes, message in (
-        ({"axes": ("x", "x")}, "axes"),
-        ({"time_axis": 1}, "time must be axis 0"),
-        ({"grid": (4,)}, "grid of 2 positive sizes"),
-        ({"frames": 0}, "at least one"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            HEADER.replace(**changes)
-    with pytest.raises(ValueError, match="unknown entries colour"):
-        Header.from_dict({**HEADER.to_dict(), "colour": 1})

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from layouts import NAMES, change, maxwell_file, random_flow, smoke_file, well_file
 
-from cscnn.data import FieldFile, RandomSymmetry, Windows, open_fields
+from cscnn.data import Coarse, FieldFile, open_fields
 from cscnn.data.files import write
+from tests.data.layouts import NAMES, change, maxwell_file, random_flow, smoke_file, well_file
 
 
 @pytest.fixture
@@ -32,9 +32,9 @@ def source(request, tmp_path, smoke):
     with open_fields(smoke) as other:
         trajectories = [other.read(number) for number in range(2)]
         write(tmp_path / "own.h5", other.header, trajectories, [0, 1])
-    found = open_fields(tmp_path / "own.h5")
-    assert isinstance(found, FieldFile)
-    return found
+    own = open_fields(tmp_path / "own.h5")
+    assert isinstance(own, FieldFile)
+    return own
 
 
 def test_windows_are_parts_of_trajectories(source):
@@ -114,13 +114,12 @@ def test_options_of_other_formats_are_refused(smoke):
         open_fields(smoke, fields=["smoke"])
 
 
-def test_sources_give_windows(source):
-    task = source.header.task(frames_in=2)
-    windows = Windows(source, task, transform=RandomSymmetry(task), mode="all")
-    x, y, background = windows[len(windows) - 1]
-    assert x.shape == (task.in_channels, *source.header.grid, task.algebra.n_blades)
-    assert y.shape == (task.out_channels, *source.header.grid, task.algebra.n_blades)
-    assert len(background) == len(source.header.backgrounds)
+def test_sources_have_coarse_views(source):
+    """Cells of one point: the view reads what the source reads."""
+    with Coarse(source, 1) as view:
+        assert view.header == source.header
+        np.testing.assert_equal(view.read(1, 1, 3), source.read(1, 1, 3))
+    assert source._file is None
 
 
 def test_examples_of_the_page(tmp_path, monkeypatch):
@@ -130,11 +129,11 @@ def test_examples_of_the_page(tmp_path, monkeypatch):
     folder = tmp_path / "MHD_64" / "data" / "train"
     sources = [well_file(folder / f"{name}.hdf5", 3) for name in "ab"]
     monkeypatch.chdir(tmp_path)
-    found = {}
+    names = {}
     for example in examples:
         options = 'fields=["velocity"], grades={"velocity": 2}'
-        exec(example.replace('grades={"magnetic_field": 2}', options), found)
-    assert found["loss"] > 0
+        exec(example.replace('grades={"magnetic_field": 2}', options), names)
+    assert names["loss"] > 0
     converted = open_fields("train.h5")
     assert [f.grade for f in converted.header.fields] == [2]
     assert len(converted) == 4

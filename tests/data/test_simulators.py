@@ -2,13 +2,13 @@
 
 import pytest
 import torch
-from tiny_simulators import tiny
 
 from cscnn.data.simulators import (
     SIMULATORS,
     create,
     stream,
 )
+from tests.data.tiny_simulators import tiny
 
 
 @pytest.mark.parametrize("name", SIMULATORS)
@@ -43,13 +43,29 @@ def test_random_streams_differ_by_name_seed_split_and_index() -> None:
 
 
 @pytest.mark.parametrize("name", SIMULATORS)
-@pytest.mark.parametrize("preset", ["paper", "small"])
-def test_presets(name: str, preset: str) -> None:
-    header = create(name, preset).header()
-    assert header.algebra.dim == len(header.axes)
+def test_presets(name: str) -> None:
+    full, small = SIMULATORS[name].presets
+    assert full == ("full" if name in ("maxwell_spacetime4d", "sine_gordon") else "paper")
+    assert small == "small"
+    assert create(name) == create(name, full) == SIMULATORS[name].create() == SIMULATORS[name]()
+    assert create(name, small) != create(name)
+    for preset in (full, small):
+        header = create(name, preset).header()
+        assert header.algebra.dim == len(header.axes)
+        assert SIMULATORS[name].frames_in < header.frames
 
 
-def test_paper_preset_is_the_papers_size() -> None:
+def test_usual_forecasts() -> None:
+    assert {name: simulator.frames_in for name, simulator in SIMULATORS.items()} == {
+        "navier_stokes": 4,
+        "maxwell3d": 4,
+        "maxwell_spacetime": 16,
+        "maxwell_spacetime4d": 8,
+        "sine_gordon": 16,
+    }
+
+
+def test_default_presets_are_of_full_size() -> None:
     assert create("navier_stokes").header().shape("velocity") == (14, 128, 128, 2)
     assert create("maxwell3d").header().shape("magnetic") == (8, 32, 32, 32, 3)
     assert create("maxwell_spacetime").header().shape("faraday") == (128, 128, 128, 3)

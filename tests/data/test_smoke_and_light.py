@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import torch
-from tiny_simulators import tiny
 
 from cscnn.data.simulators import (
     Maxwell3D,
@@ -13,6 +12,7 @@ from cscnn.data.simulators import (
 )
 from cscnn.data.simulators.maxwell3d import YeeGrid
 from cscnn.data.simulators.navier_stokes import divergence_of
+from tests.data.tiny_simulators import tiny
 
 
 def run_smoke(simulator: NavierStokes, smoke: torch.Tensor, steps: int):

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from cscnn.data.simulators import (
-    SineGordon,
-)
-from cscnn.data.simulators.charges import boost
+from cscnn.algebra import CliffordAlgebra
+from cscnn.algebra.group import boost
+from cscnn.data.simulators import SineGordon
 
 MIXTURES = [((1, 1), (0, 0)), ((3, 3), (0, 0)), ((0, 0), (1, 1)), ((2, 2), (2, 2))]
 
@@ -47,12 +46,17 @@ def test_solitons_solve_the_sine_gordon_equation(kinks: tuple, breathers: tuple)
 
 
 @pytest.mark.parametrize(("kinks", "breathers"), MIXTURES)
-def test_boosted_solitons_have_the_boosted_fields(kinks: tuple, breathers: tuple) -> None:
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_moved_solitons_have_the_moved_fields(
+    kinks: tuple, breathers: tuple, mirrored: bool
+) -> None:
     solitons = SineGordon(kinks=kinks, breathers=breathers).draw(np.random.default_rng(1))
     points = soliton_points()
-    g = boost(np.array([1.0]), 0.7)
+    g = boost(CliffordAlgebra((1, -1)), 0.7, [1.0])
+    if mirrored:
+        g = g @ torch.diag(torch.tensor([1.0, -1.0], dtype=torch.float64))
     phase, gradient = solitons.field(points)
-    moved, moved_gradient = solitons.boosted(0.7).field(points @ g.mT)
+    moved, moved_gradient = solitons.transformed(g).field(points @ g.mT)
     assert (moved.cos() - phase.cos()).abs().max() < 1e-11
     assert (moved.sin() - phase.sin()).abs().max() < 1e-11
     lift = torch.tensor([1.0, -1.0], dtype=torch.float64)

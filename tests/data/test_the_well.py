@@ -5,10 +5,10 @@ import itertools
 import h5py
 import numpy as np
 import pytest
-from layouts import AXES, NAMES, change, replace, well_file
 
 from cscnn.data import open_fields
 from cscnn.data.readers import WellFile
+from tests.data.layouts import AXES, NAMES, change, replace, well_file
 
 
 @pytest.mark.parametrize("dim", [2, 3])
@@ -50,7 +50,6 @@ def test_well_header(tmp_path, dim):
     )  # fmt: skip
     assert [f.grade for f in header.fields] == [0, 0, 0, 0, 1, 2]
     assert type(header).from_dict(header.to_dict()) == header
-    assert header.task(frames_in=2).multivectors == 4
 
 
 def test_axial_fields(tmp_path):

@@ -1,20 +1,19 @@
-"""Data sets of multivector fields: make, store, read, cut into windows. Needs ``cscnn[data]``."""
+"""Data sets of multivector fields: simulate, store and read them. Needs ``cscnn[data]``."""
 
+from cscnn.data.coarse import Coarse
+from cscnn.data.fields import Background, Field
 from cscnn.data.files import FieldFile
 from cscnn.data.header import Header
 from cscnn.data.readers import open_fields
-from cscnn.data.scaling import Scaling
-from cscnn.data.source import FieldSource
-from cscnn.data.windows import RandomSymmetry, Window, Windows, coarse_task
+from cscnn.data.source import FieldSource, Source
 
 __all__ = [
+    "Background",
+    "Coarse",
+    "Field",
     "FieldFile",
     "FieldSource",
     "Header",
-    "RandomSymmetry",
-    "Scaling",
-    "Window",
-    "Windows",
-    "coarse_task",
+    "Source",
     "open_fields",
 ]

@@ -6,7 +6,6 @@ import argparse
 import ast
 import dataclasses
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +57,7 @@ def _add_generate(commands: Any) -> None:
         help="trajectories of each split (default: train=64 valid=8 test=8)",
     )
     generate.add_argument(
-        "--preset", default="paper", help="paper, or small for a laptop (default: %(default)s)"
+        "--preset", help="paper or full, see --list, or small for a laptop (default: the first)"
     )
     generate.add_argument(
         "--set",
@@ -80,9 +79,9 @@ def _add_generate(commands: Any) -> None:
 
 
 def _generate(args: argparse.Namespace) -> int:
+    from cscnn._util.progress import Bar
     from cscnn.data.generate import generate, plans
     from cscnn.data.simulators import create
-    from cscnn.progress import Bar
 
     if args.list:
         return _list_tasks()
@@ -115,27 +114,28 @@ def _generate(args: argparse.Namespace) -> int:
 def _list_tasks() -> int:
     from cscnn.data.simulators import SIMULATORS
 
-    for name, kind in SIMULATORS.items():
-        summary = (kind.__doc__ or "").splitlines()[0]
-        print(f"{name}: {summary}")
-        for field in dataclasses.fields(kind):
+    for name, simulator in SIMULATORS.items():
+        summary = (simulator.__doc__ or "").splitlines()[0]
+        print(f"{name}: {summary} Presets: {', '.join(simulator.presets)}.")
+        for field in dataclasses.fields(simulator):
             values = [
-                f"{preset} {options[field.name]}"
-                for preset, options in kind.presets.items()
+                f"{preset} {_spelled(options[field.name])}"
+                for preset, options in simulator.presets.items()
                 if field.name in options
             ]
-            print(f"  {field.name}={_shown(field.default)}" + "".join(f" ({v})" for v in values))
+            print(f"  {field.name}={_spelled(field.default)}" + "".join(f" ({v})" for v in values))
     return 0
 
 
-def _shown(value: object) -> str:
+def _spelled(value: object) -> str:
+    """A value as --set takes it, e.g. 64,64."""
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _option(text: str) -> tuple[str, Any]:
     """``grid=64,64`` -> ("grid", (64, 64))"""
-    name, found, value = text.partition("=")
-    if not found:
+    name, equals, value = text.partition("=")
+    if not equals:
         raise ValueError(f"--set takes OPTION=VALUE, got {text!r}")
     try:
         return name, ast.literal_eval(value)
@@ -144,15 +144,15 @@ def _option(text: str) -> tuple[str, Any]:
 
 
 def _split(text: str) -> tuple[str, int]:
-    name, found, count = text.partition("=")
-    if not found or not count.isdigit():
+    name, equals, count = text.partition("=")
+    if not equals or not count.isdigit():
         raise ValueError(f"--split takes NAME=COUNT, e.g. train=512, got {text!r}")
     return name, int(count)
 
 
 def _shard(text: str) -> tuple[int, int]:
-    part, found, parts = text.partition("/")
-    if not found or not part.isdigit() or not parts.isdigit():
+    part, slash, parts = text.partition("/")
+    if not slash or not part.isdigit() or not parts.isdigit():
         raise ValueError(f"--shard takes I/N, e.g. 0/8, got {text!r}")
     return int(part), int(parts)
 
@@ -214,32 +214,24 @@ def _describe(entry: dict[str, Any]) -> str:
 
 
 def _check(args: argparse.Namespace) -> int:
-    from cscnn.data.files import problems
-    from cscnn.progress import Bar
+    from cscnn._util.progress import Bar
+    from cscnn.data.files import find_damage
 
-    bad = 0
+    damaged = 0
     for path in args.file:
-        bar = Bar("trajectories")
-
-        def through(items: Iterable[int], what: str = path.name, bar: Bar = bar) -> Iterable[int]:
-            return bar.over(what, list(items))
-
-        found = list(problems(path, through))
-        bad += bool(found)
-        for text in found:
+        defects = list(find_damage(path, Bar("trajectories")))
+        damaged += bool(defects)
+        for text in defects or [f"{path}: all well"]:
             print(text)
-        if not found:
-            print(f"{path}: all well")
-    return int(bad > 0)
+    return int(damaged > 0)
 
 
 def _merge(args: argparse.Namespace) -> int:
-    from cscnn.data.files import merge
-    from cscnn.progress import Bar
+    from cscnn._util.progress import Bar
+    from cscnn.data.merge import merge
 
     if args.out.exists():
         raise FileExistsError(f"{args.out} exists: remove it first, or choose another name")
-    bar = Bar("trajectories")
-    count = merge(args.file, args.out, progress=lambda items: bar.over("joining", items))
+    count = merge(args.file, args.out, progress=Bar("trajectories"))
     print(f"{args.out}: {count} trajectories")
     return 0

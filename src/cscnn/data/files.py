@@ -9,21 +9,28 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cscnn.data.backend import h5py
+from cscnn._util.checks import check_choice
+from cscnn._util.files import replacing
 from cscnn.data.header import Header
-from cscnn.data.source import FieldSource, Trajectory
+from cscnn.data.source import FieldSource, Trajectory, hdf5
 
 FORMAT = "cscnn fields"
 FORMAT_VERSION = 1
 COMPRESSIONS = ("none", "lzf", "gzip")
+DTYPES = ("float32", "float64")
+
+Progress = Callable[[str, int, int], None]  #: what is being done, how many are done, of how many
+
+
+def silent(label: str, done: int, total: int) -> None:
+    """Progress that nobody wants to hear of."""
 
 
 def checksum(trajectory: Trajectory) -> np.ndarray:
@@ -36,8 +43,15 @@ def checksum(trajectory: Trajectory) -> np.ndarray:
 
 
 def dataset_name(header: Header, name: str) -> str:
-    """Where a field is, e.g. ``grade1/velocity``."""
-    return f"grade{next(f.grade for f in header.fields if f.name == name)}/{name}"
+    """The dataset of a field, e.g. ``grade1/velocity``."""
+    return f"grade{header.grade(name)}/{name}"
+
+
+class _MakerError(Exception):
+    """Carries an error of whoever makes the trajectories past the handling of disk errors."""
+
+    def __init__(self, error: Exception):
+        self.error = error
 
 
 def write(
@@ -48,54 +62,43 @@ def write(
     *,
     dtype: str = "float32",
     compression: str = "none",
-    scratch: Path | None = None,
 ) -> None:
     """Write a file whole or not at all, one trajectory in memory at a time.
 
     Args:
-        path: where.
-        header: what.
+        path: the file to write.
+        header: the description of the data.
         trajectories: one for each index, in this order.
         indices: numbers of the trajectories within their split.
         dtype: of the stored numbers, float32 or float64.
         compression: none, lzf (fast) or gzip (small).
-        scratch: folder for the unfinished file, on the same disk; by default that of the file.
     """
-    if dtype not in ("float32", "float64"):
-        raise ValueError(f"dtype must be float32 or float64, got {dtype!r}")
-    if compression not in COMPRESSIONS:
-        raise ValueError(
-            f"compression must be one of {', '.join(COMPRESSIONS)}, got {compression!r}"
-        )
+    check_choice("dtype", dtype, DTYPES)
+    check_choice("compression", compression, COMPRESSIONS)
     need = len(indices) * trajectory_bytes(header, dtype)
-    folder = scratch or path.parent
-    free = shutil.disk_usage(folder).free
+    free = shutil.disk_usage(path.parent).free
     if compression == "none" and need > free:
         raise OSError(
-            f"{path} needs {need / 1e9:.2f} GB, but {folder} has only {free / 1e9:.2f} GB free"
+            f"{path} needs {need / 1e9:.2f} GB, but {path.parent} has only {free / 1e9:.2f} GB free"
         )
-    temporary = folder / f"{path.name}.{os.getpid()}.tmp"
-    errors: list[Exception] = []  # of whoever makes the trajectories
-
-    def watched() -> Iterator[Trajectory]:
-        try:
-            yield from trajectories
-        except Exception as error:
-            errors.append(error)
-            raise
-
     try:
-        with h5py().File(temporary, "w") as file:
-            _write(file, header, watched(), indices, dtype, compression)
-        with temporary.open("rb+") as opened:
-            os.fsync(opened.fileno())
-        temporary.replace(path)
-    except (OSError, RuntimeError) as error:  # h5py reports a full disk as either
-        if errors:
-            raise errors[0] from None
-        raise OSError(f"cannot write {path} (is the disk full?): {error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+        with replacing(path) as temporary:
+            try:
+                with hdf5().File(temporary, "w") as file:
+                    _write(file, header, _guarded(trajectories), indices, dtype, compression)
+            except RuntimeError as error:  # h5py may report a full disk so
+                raise OSError(f"is the disk full? {error}") from error
+            with temporary.open("rb+") as opened:
+                os.fsync(opened.fileno())
+    except _MakerError as carrier:
+        raise carrier.error from None
+
+
+def _guarded(trajectories: Iterable[Trajectory]) -> Iterator[Trajectory]:
+    try:
+        yield from trajectories
+    except Exception as error:
+        raise _MakerError(error) from error
 
 
 def trajectory_bytes(header: Header, dtype: str) -> int:
@@ -128,8 +131,8 @@ def _write(
     file.create_dataset("index", data=np.asarray(indices, np.int64))
     sums = file.create_dataset("checksum", (len(indices), 16), np.uint8)
     for background in header.backgrounds:
-        where = f"backgrounds/grade{background.grade}/{background.name}"
-        file.create_dataset(where, data=np.asarray(background.components, np.float64))
+        name = f"backgrounds/grade{background.grade}/{background.name}"
+        file.create_dataset(name, data=np.asarray(background.components, np.float64))
     options: dict[str, Any] = {}
     if compression != "none":
         options = {"compression": compression, "shuffle": True}
@@ -214,16 +217,16 @@ class FieldFile(FieldSource):
     def _check_shapes(self, file: Any) -> None:
         for field in self.header.fields:
             shape = (len(self.indices), *self.header.shape(field.name))
-            found = file[dataset_name(self.header, field.name)]
-            if found.shape != shape:
-                raise ValueError(f"field {field.name} has shape {found.shape}, expected {shape}")
+            stored = file[dataset_name(self.header, field.name)].shape
+            if stored != shape:
+                raise ValueError(f"field {field.name} has shape {stored}, expected {shape}")
         if file["checksum"].shape != (len(self.indices), 16):
             raise ValueError(f"checksum has shape {file['checksum'].shape}")
 
     def __len__(self) -> int:
         return len(self.indices)
 
-    def _window(self, number: int, start: int, stop: int) -> Trajectory:
+    def _load_frames(self, number: int, start: int, stop: int) -> Trajectory:
         return {
             name: self._load(
                 dataset_name(self.header, name), number, np.s_[number, start:stop], name
@@ -278,91 +281,8 @@ def _read_header(file: Any) -> Header:
     return Header.from_dict(values)
 
 
-def merge(
-    paths: Sequence[Path],
-    out: Path,
-    *,
-    indices: Sequence[int] | None = None,
-    scratch: Path | None = None,
-    progress: Any = iter,
-    compression: str | None = None,
-) -> int:
-    """Join files of one data set, e.g. shards, in the order of their indices.
-
-    Args:
-        paths: files whose headers agree and whose indices do not overlap.
-        out: the file to write.
-        indices: of the result; by default all from 0 to the largest.
-        scratch: folder for the unfinished file.
-        progress: wraps the sequence of indices, for a progress bar.
-        compression: of the result; by default that of the first file.
-
-    Returns:
-        The number of trajectories.
-    """
-    if not paths:
-        raise ValueError("there are no files to merge")
-    _check_shards(paths)
-    with FieldFile(paths[0]) as first:
-        header, dtype = first.header, first.dtype
-        compression = compression or first.compression
-    where: dict[int, tuple[Path, int]] = {}
-    for path in paths:  # one after another: there may be more than a process can hold open
-        with FieldFile(path) as file:
-            if differences := header.differences(file.header):
-                raise ValueError(
-                    f"{path} and {paths[0]} are of different data: they differ in "
-                    f"{', '.join(differences)}"
-                )
-            if file.dtype != dtype:
-                raise ValueError(f"{path} holds {file.dtype}, {paths[0]} holds {dtype}")
-            for number, index in enumerate(file.indices):
-                if index in where:
-                    raise ValueError(f"trajectory {index} is in both {where[index][0]} and {path}")
-                where[index] = (path, number)
-    wanted = range(max(where) + 1) if indices is None else indices
-    if missing := [i for i in wanted if i not in where]:
-        raise ValueError(
-            f"{len(missing)} of {len(wanted)} trajectories are missing, the first is {missing[0]}"
-        )
-
-    def trajectories() -> Iterator[Trajectory]:
-        file: FieldFile | None = None
-        try:
-            for index in progress(wanted):
-                path, number = where[index]
-                if file is None or file.path != path:
-                    if file is not None:
-                        file.close()
-                    file = FieldFile(path)
-                trajectory = file.read(number)
-                if not np.array_equal(checksum(trajectory), file.checksum(number)):
-                    raise ValueError(f"{path}: trajectory {index} is damaged")
-                yield trajectory
-        finally:
-            if file is not None:
-                file.close()
-
-    write(
-        out, header, trajectories(), wanted, dtype=dtype, compression=compression, scratch=scratch
-    )
-    return len(wanted)
-
-
-def _check_shards(paths: Sequence[Path]) -> None:
-    """Raise if the names tell that some shards are missing."""
-    found = [re.search(r"shard-(\d+)-of-(\d+)", path.name) for path in paths]
-    numbers = {int(match.group(1)) for match in found if match}
-    for match in found:
-        total = int(match.group(2)) if match else 0
-        if missing := sorted(set(range(total)) - numbers):
-            raise ValueError(
-                f"{len(missing)} of {total} shards are missing, the first is number {missing[0]}"
-            )
-
-
-def problems(path: Path, progress: Any = iter) -> Iterator[str]:
-    """What is wrong with a file, trajectory by trajectory; nothing if all is well."""
+def find_damage(path: Path, progress: Progress = silent) -> Iterator[str]:
+    """Read every number and compare checksums: one message per defect, none for a good file."""
     try:
         file = FieldFile(path)
     except (OSError, ValueError) as error:
@@ -370,16 +290,15 @@ def problems(path: Path, progress: Any = iter) -> Iterator[str]:
         return
     with file:
         if len(set(file.indices)) < len(file):
-            yield f"{path}: some trajectories are there more than once"
-        for number in progress(range(len(file))):
+            yield f"{path}: an index is there more than once"
+        for number, index in enumerate(file.indices):
+            progress(path.name, number, len(file))
             try:
                 trajectory = file.read(number)
-                _check_trajectory(file.header, trajectory, file.indices[number])
+                _check_trajectory(file.header, trajectory, index)
             except (OSError, ValueError) as error:
                 yield f"{path}: {error}"
                 continue
             if not np.array_equal(checksum(trajectory), file.checksum(number)):
-                yield (
-                    f"{path}: trajectory {file.indices[number]} is damaged: its checksum is not "
-                    "the stored one"
-                )
+                yield f"{path}: trajectory {index} is damaged: its checksum is not the stored one"
+        progress(path.name, len(file), len(file))

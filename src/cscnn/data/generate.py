@@ -11,7 +11,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -20,12 +20,20 @@ from pathlib import Path
 
 import torch
 
-from cscnn.algebra.blades import check_int
-from cscnn.data.files import COMPRESSIONS, FieldFile, merge, problems, write
+from cscnn._util.checks import check_choice, check_int
+from cscnn._util.files import remove_leftovers
+from cscnn.data.files import (
+    COMPRESSIONS,
+    DTYPES,
+    FieldFile,
+    Progress,
+    find_damage,
+    silent,
+    write,
+)
 from cscnn.data.header import Header
+from cscnn.data.merge import merge
 from cscnn.data.simulators import Simulator, stream
-
-Progress = Callable[[str, int, int], None]  #: what is being done, how many are done, of how many
 
 
 @dataclass(frozen=True)
@@ -87,16 +95,14 @@ def plans(
         raise ValueError(f"shard i/n needs 0 <= i < n, got {i}/{n}")
     if not splits:
         raise ValueError("there are no splits to generate, e.g. train=512")
-    if compression not in COMPRESSIONS:
-        raise ValueError(f"compression must be one of {COMPRESSIONS}, got {compression!r}")
-    if dtype not in ("float32", "float64"):
-        raise ValueError(f"dtype must be float32 or float64, got {dtype!r}")
+    check_choice("compression", compression, COMPRESSIONS)
+    check_choice("dtype", dtype, DTYPES)
     suffix = "" if n == 1 else f".shard-{i}-of-{n}"
     result = []
     for split, count in splits.items():
         check_int(f"trajectories of split {split}", count, low=1)
         if not split.isidentifier():
-            raise ValueError(f"a split needs a plain name such as train, got {split!r}")
+            raise ValueError(f"a split needs a name such as train, got {split!r}")
         plan = Plan(
             simulator, folder / f"{split}{suffix}.h5", split, count, seed, shard, dtype,
             compression, device,
@@ -112,7 +118,7 @@ def generate(
     *,
     workers: int = 1,
     batch: int | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> dict[Path, bool]:
     """Make files, or go on where an earlier attempt stopped.
 
@@ -140,6 +146,7 @@ def _generate(plan: Plan, pool: _Workers, batch: int, progress: Progress) -> boo
     if _is_complete(plan, header):
         shutil.rmtree(plan.parts, ignore_errors=True)
         return False
+    remove_leftovers(plan.path)
     plan.parts.mkdir(exist_ok=True)
     parts = _finished(plan, header)
     done = {i for indices in parts.values() for i in indices}
@@ -172,34 +179,27 @@ def _is_complete(plan: Plan, header: Header) -> bool:
 
 
 def _check_same(plan: Plan, file: FieldFile, header: Header) -> None:
-    differences = header.differences(file.header)
-    if file.dtype != plan.dtype:
-        differences.append("dtype")
-    if differences:
-        name = differences[0]
-        old, new = file.header.to_dict().get(name), header.to_dict().get(name)
-        if name == "parameters":
-            assert old is not None
-            assert new is not None
-            name, old, new = next(
-                (key, old.get(key), new.get(key))
-                for key in {**old, **new}
-                if old.get(key) != new.get(key)
-            )
-        elif name == "dtype":
-            old, new = file.dtype, plan.dtype
-        raise ValueError(
-            f"{file.path} holds other data than asked for: {name} is {old}, not {new}; choose "
-            "another folder, or remove it to start anew"
-        )
+    """Raise if a file is not what the plan would make, naming the first difference."""
+    old, new = file.header.to_dict(), header.to_dict()
+    for stored, planned in (
+        (old.pop("parameters"), new.pop("parameters")),
+        (old, new),
+        ({"dtype": file.dtype}, {"dtype": plan.dtype}),
+    ):
+        for name in {**planned, **stored}:
+            if stored.get(name) != planned.get(name):
+                raise ValueError(
+                    f"{file.path} holds other data than asked for: {name} is {stored.get(name)}, "
+                    f"not {planned.get(name)}; choose another folder, or remove it to start anew"
+                )
 
 
 def _finished(plan: Plan, header: Header) -> dict[Path, list[int]]:
     """The usable parts and their indices."""
     parts: dict[Path, list[int]] = {}
     seen: set[int] = set()
-    for path in sorted(plan.parts.glob("*.h5")):
-        if any(problems(path)):  # damaged by something else: make it again
+    for path in sorted(plan.parts.glob("[0-9]*.h5")):  # hidden ones are not finished
+        if any(find_damage(path)):  # damaged by something else: make it again
             path.unlink(missing_ok=True)
             continue
         file = FieldFile(path)
@@ -273,7 +273,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def _simulate(plan: Plan, indices: list[int]) -> Path:
-    """Simulate some trajectories and keep them in a part."""
+    """Simulate these trajectories and keep them in a part."""
     rngs = [stream(plan.simulator.name, plan.seed, plan.split, i) for i in indices]
     try:
         with torch.no_grad():
@@ -284,27 +284,13 @@ def _simulate(plan: Plan, indices: list[int]) -> Path:
     except (ValueError, ArithmeticError, RuntimeError) as error:
         raise type(error)(f"trajectories {indices[0]} to {indices[-1]}: {error}") from error
     path = plan.parts / f"{indices[0]:08d}-{len(indices)}-{os.getpid()}.h5"
-    rows: Iterable[dict[str, object]] = (
-        {name: a[i] for name, a in arrays.items()} for i in range(len(indices))
-    )
-    write(path, plan.header, rows, indices, dtype=plan.dtype)  # type: ignore[arg-type]
+    rows = ({name: a[i] for name, a in arrays.items()} for i in range(len(indices)))
+    write(path, plan.header, rows, indices, dtype=plan.dtype)
     return path
 
 
 def _join(plan: Plan, parts: list[Path], progress: Progress) -> None:
-    total = len(plan.indices)
+    def counted(label: str, done: int, total: int) -> None:
+        progress(f"{plan.split}: {label}", done, total)
 
-    def counted(items: Iterable[int]) -> Iterator[int]:
-        for done, item in enumerate(items):
-            progress(f"{plan.split}: joining", done, total)
-            yield item
-        progress(f"{plan.split}: joining", total, total)
-
-    merge(
-        parts,
-        plan.path,
-        indices=plan.indices,
-        scratch=plan.parts,
-        progress=counted,
-        compression=plan.compression,
-    )
+    merge(parts, plan.path, indices=plan.indices, compression=plan.compression, progress=counted)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import math
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from typing import Any
 
+from cscnn._util.checks import check_positive
+from cscnn._util.jsonform import from_json, to_json
 from cscnn.algebra import CliffordAlgebra
-from cscnn.models.tasks import BOUNDARIES, Background, Field, Task
+from cscnn.data.fields import Background, Field, check_axes, check_boundary, check_fields
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Header:
         metric: one sign per axis of the grid.
         axes: a name per axis of the grid.
         spacing: distance of grid points along each axis.
-        boundary: what happens at the ends of each axis, see `BOUNDARIES`.
+        boundary: what happens at the ends of each axis, see `cscnn.data.fields.BOUNDARIES`.
         fields: the stored quantities.
         frames: times per trajectory.
         grid: points per axis of space.
@@ -37,6 +38,12 @@ class Header:
         parameters: everything that the generator was told.
         seed: of the random numbers.
         split: train, valid or test.
+
+    Example:
+        >>> swirl = Header((1, 1), ("x", "y"), (0.5, 0.5), ("wall", "wall"),
+        ...                (Field("dye", 0), Field("velocity", 1)), frames=20, grid=(64, 32))
+        >>> swirl.shape("velocity")
+        (20, 64, 32, 2)
     """
 
     metric: tuple[int, ...]
@@ -57,14 +64,14 @@ class Header:
     split: str = ""
 
     def __post_init__(self) -> None:
-        self.task()  # checks metric, fields, backgrounds, boundary and spacing
-        dim = len(self.metric)
+        dim = self.algebra.dim
+        check_fields("a header", self.algebra, self.fields, self.backgrounds)
+        check_axes("boundary", self.boundary, dim)
+        check_boundary(self.boundary)
+        check_axes("spacing", self.spacing, dim)
+        check_positive(spacing=self.spacing, frame_spacing=self.frame_spacing)
         if len(self.axes) != dim or len(set(self.axes)) != dim:
             raise ValueError(f"axes must name each of {dim} axes, got {self.axes}")
-        if any(not 0 < h < math.inf for h in (*self.spacing, self.frame_spacing)):
-            raise ValueError(
-                f"spacings must be positive, got {self.spacing} and frames {self.frame_spacing}"
-            )
         if self.time_axis not in (None, 0):
             raise ValueError(f"time must be axis 0 of the grid or none, got {self.time_axis}")
         space = dim - (self.time_axis is not None)
@@ -81,65 +88,29 @@ class Header:
 
     def shape(self, name: str) -> tuple[int, ...]:
         """(frames, *grid, components) of a field."""
-        grade = next(f.grade for f in self.fields if f.name == name)
-        return (self.frames, *self.grid, self.algebra.grade_sizes[grade])
+        return (self.frames, *self.grid, self.algebra.grade_sizes[self.grade(name)])
 
-    def task(self, name: str = "", **changes: Any) -> Task:
-        """A forecasting task on these data, e.g. ``header.task(frames_in=4, frames_out=1)``.
-
-        Backgrounds that belong to the forecast, not to the data, are added here: with time as an
-        axis, the displacement between input and output, in units of the input's length.
-        """
-        backgrounds = self.backgrounds
-        values: dict[str, Any] = {}
-        if self.time_axis is not None:
-            shift = [0.0] * len(self.metric)
-            shift[self.time_axis] = 1.0
-            backgrounds = (*backgrounds, Background("displacement", 1, tuple(shift)))
-            frames = changes.get("frames_in", max(1, min(16, self.frames // 2)))
-            values = {"frames_in": frames, "frames_out": frames}
-        values |= {
-            "metric": self.metric,
-            "fields": self.fields,
-            "time_axis": self.time_axis,
-            "boundary": self.boundary,
-            "spacing": self.spacing,
-            "frame_spacing": self.frame_spacing,
-            "backgrounds": backgrounds,
-        }
-        title = name or self.generator or "data"
-        return Task(title, **{**values, **changes})
+    def grade(self, name: str) -> int:
+        """Grade of a field."""
+        grades = {f.name: f.grade for f in self.fields}
+        if name not in grades:
+            raise ValueError(f"there is no field {name!r}, only {', '.join(grades)}")
+        return grades[name]
 
     def replace(self, **changes: Any) -> Header:
         """The same with some attributes changed."""
-        return replace(self, **changes)
+        return dataclasses.replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
-        return json.loads(json.dumps(asdict(self)))
+        return dict(to_json(self))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Header:
         """Inverse of `to_dict`; unknown and missing names are errors."""
-        known = {f.name for f in fields(cls)}
-        if unknown := sorted(set(data) - known):
-            raise ValueError(f"unknown entries {', '.join(unknown)}")
-        values = dict(data)
-        for name in ("metric", "axes", "spacing", "boundary", "grid"):
-            if name not in values:
-                raise ValueError(f"there is no entry {name}")
-            values[name] = tuple(values[name])
-        values["fields"] = tuple(Field(**f) for f in values["fields"])
-        values["backgrounds"] = tuple(
-            Background(b["name"], b["grade"], tuple(b["components"]))
-            for b in values.get("backgrounds", ())
-        )
-        return cls(**values)
+        return from_json(cls, data)
 
     def differences(self, other: Header) -> list[str]:
-        """Names of what differs, the number of trajectories aside."""
+        """Names of the attributes that differ."""
         mine, theirs = self.to_dict(), other.to_dict()
         return [name for name in mine if mine[name] != theirs[name]]
-
-
-__all__ = ["BOUNDARIES", "Header"]

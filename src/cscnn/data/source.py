@@ -5,22 +5,34 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, Self
 
 import numpy as np
 
-from cscnn.data.backend import h5py
+from cscnn._util.optional import require
 from cscnn.data.header import Header
 
 Trajectory = dict[str, np.ndarray]  #: field name -> (frames, *grid, components)
-Source = TypeVar("Source", bound="FieldSource")
+
+
+class Source(Protocol):
+    """Trajectories that can be read: files of any layout, views of them, or arrays in memory."""
+
+    @property
+    def header(self) -> Header:
+        """What the trajectories are."""
+
+    def __len__(self) -> int: ...
+
+    def read(self, number: int, start: int = 0, stop: int | None = None) -> Trajectory:
+        """Frames of a trajectory, field name -> (frames, *grid, components)."""
 
 
 class FieldSource(ABC):
     """Trajectories in an HDF5 file, open for reading in any number of processes.
 
-    A kind of file defines `_describe`, `__len__` and `_window`. Each process opens the file by
-    itself when it first reads, so a source can be pickled and survives a fork.
+    A subclass for a layout defines `_describe`, `__len__` and `_load_frames`. Each process opens
+    the file by itself when it first reads, so a source can be pickled and survives a fork.
 
     Attributes:
         path: the file.
@@ -42,7 +54,7 @@ class FieldSource(ABC):
             self._describe(file)
         except (KeyError, ValueError, TypeError, AttributeError, OSError) as error:
             self.close()
-            raise ValueError(f"{self.path}: {plain(error)}") from error
+            raise ValueError(f"{self.path}: {message(error)}") from error
 
     @abstractmethod
     def _describe(self, file: Any) -> None:
@@ -52,19 +64,12 @@ class FieldSource(ABC):
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def _window(self, number: int, start: int, stop: int) -> Trajectory:
+    def _load_frames(self, number: int, start: int, stop: int) -> Trajectory:
         """Frames that exist."""
 
     def read(self, number: int, start: int = 0, stop: int | None = None) -> Trajectory:
         """Frames from start to stop of the trajectory at a position in the file."""
-        if not 0 <= number < len(self):
-            raise IndexError(f"{self.path} has {len(self)} trajectories, got {number}")
-        stop = self.header.frames if stop is None else stop
-        if not 0 <= start < stop <= self.header.frames:
-            raise IndexError(
-                f"{self.path} has frames 0 to {self.header.frames}, got {start} to {stop}"
-            )
-        return self._window(number, start, stop)
+        return self._load_frames(number, *check_range(self, self.path, number, start, stop))
 
     def _open(self) -> Any:
         """The handle of this process."""
@@ -83,7 +88,7 @@ class FieldSource(ABC):
             return self._datasets[name][index]
         except (KeyError, OSError) as error:
             raise OSError(
-                f"{self.path}: cannot read field {field} of trajectory {number}: {plain(error)}"
+                f"{self.path}: cannot read field {field} of trajectory {number}: {message(error)}"
             ) from error
 
     def close(self) -> None:
@@ -95,11 +100,29 @@ class FieldSource(ABC):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_file": None, "_pid": 0, "_datasets": {}}
 
-    def __enter__(self: Source) -> Source:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def check_range(
+    source: Source, path: Path, number: int, start: int, stop: int | None
+) -> tuple[int, int]:
+    """First and last frame to read, or an error if there is no such trajectory or frame."""
+    if not 0 <= number < len(source):
+        raise IndexError(f"{path} has {len(source)} trajectories, got {number}")
+    frames = source.header.frames
+    stop = frames if stop is None else stop
+    if not 0 <= start < stop <= frames:
+        raise IndexError(f"{path} has frames 0 to {frames}, got {start} to {stop}")
+    return start, stop
+
+
+def hdf5() -> Any:
+    """The package h5py, or an error that says what to install."""
+    return require("h5py", "reading and writing data", "data")
 
 
 def open_hdf5(path: Path) -> Any:
@@ -107,12 +130,12 @@ def open_hdf5(path: Path) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     try:
-        return h5py().File(path, "r")
+        return hdf5().File(path, "r")
     except OSError as error:
-        kind = "is truncated" if "truncated" in str(error) else "is no HDF5 file or is damaged"
-        raise ValueError(f"{path} {kind}: {plain(error)}") from error
+        defect = "is truncated" if "truncated" in str(error) else "is no HDF5 file or is damaged"
+        raise ValueError(f"{path} {defect}: {message(error)}") from error
 
 
-def plain(error: BaseException) -> str:
+def message(error: BaseException) -> str:
     """The message of an error without the quotes of a KeyError."""
     return str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)

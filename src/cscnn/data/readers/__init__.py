@@ -12,7 +12,7 @@ from cscnn.data.readers.pdearena import MaxwellFile, NavierStokesFile
 from cscnn.data.readers.the_well import WellFile
 from cscnn.data.source import FieldSource, open_hdf5
 
-#: Kinds of files and the options that they know.
+#: Readers and the options that they know.
 OPTIONS: dict[type[FieldSource], tuple[str, ...]] = {
     FieldFile: (),
     NavierStokesFile: ("centre",),
@@ -43,12 +43,12 @@ def open_fields(
     """
     path = Path(path)
     with open_hdf5(path) as file:
-        kind = _recognise(file, path)
+        reader = _recognise(file, path)
     options = {"centre": centre, "fields": fields, "grades": grades}
     given = {name: value for name, value in options.items() if value is not None}
-    if unknown := sorted(set(given) - set(OPTIONS[kind])):
-        raise ValueError(f"{path} is a {kind.__name__}, which has no option {', '.join(unknown)}")
-    return kind(path, **given)
+    if unknown := sorted(set(given) - set(OPTIONS[reader])):
+        raise ValueError(f"{path} is a {reader.__name__}, which has no option {', '.join(unknown)}")
+    return reader(path, **given)
 
 
 def _recognise(file: Any, path: Path) -> type[FieldSource]:

@@ -13,27 +13,27 @@ UNEVEN = 0.01  #: largest distance of a coordinate from where an even grid has i
 
 def dataset(group: Any, name: str) -> Any:
     """A dataset of a group, or an error that names it."""
-    found = group.get(name)
-    if not hasattr(found, "shape"):
+    item = group.get(name)
+    if not hasattr(item, "shape"):
         raise ValueError(f"dataset {group.name.rstrip('/')}/{name} is missing")
-    return found
+    return item
 
 
-def check_shape(found: Any, shape: tuple[int, ...]) -> None:
+def check_shape(data: Any, shape: tuple[int, ...]) -> None:
     """Raise unless a dataset has this shape and holds real numbers."""
-    if found.shape != shape:
-        raise ValueError(f"dataset {found.name} has shape {found.shape}, expected {shape}")
-    if found.dtype.kind not in "fiub":
-        raise ValueError(f"dataset {found.name} must hold real numbers, got {found.dtype}")
+    if data.shape != shape:
+        raise ValueError(f"dataset {data.name} has shape {data.shape}, expected {shape}")
+    if data.dtype.kind not in "fiub":
+        raise ValueError(f"dataset {data.name} must hold real numbers, got {data.dtype}")
 
 
-def constant(found: Any, reason: str) -> float:
+def constant(data: Any, reason: str) -> float:
     """The one value of a dataset that has one value per trajectory."""
-    values = np.asarray(found[()], np.float64)
+    values = np.asarray(data[()], np.float64)
     if values.size and np.isfinite(values).all() and (values == values.flat[0]).all():
         return float(values.flat[0])
     raise ValueError(
-        f"dataset {found.name} must have one finite value for all trajectories, got "
+        f"dataset {data.name} must have one finite value for all trajectories, got "
         f"{values.min(initial=np.inf)} to {values.max(initial=-np.inf)}: {reason}"
     )
 
@@ -62,9 +62,9 @@ def check_finite(path: Path, field: str, number: int, start: int, array: np.ndar
     """Raise if frames (frames, ...), counted from start, hold NaN or infinity."""
     bad = ~np.isfinite(array)
     if bad.any():
-        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        first = tuple(int(i) for i in np.argwhere(bad)[0])
         raise ValueError(
             f"{path}: trajectory {number}, field {field}: {int(bad.sum())} of {array.size} numbers "
-            f"are NaN or infinite, the first is {array[where]} in frame {start + where[0]} at "
-            f"{where[1:]}"
+            f"are NaN or infinite, the first is {array[first]} in frame {start + first[0]} at "
+            f"{first[1:]}"
         )

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from cscnn.data.fields import Background
 from cscnn.data.readers.checks import SPLITS, check_finite, check_shape, constant, dataset
 from cscnn.data.simulators.maxwell3d import Maxwell3D
 from cscnn.data.simulators.navier_stokes import NavierStokes
 from cscnn.data.source import FieldSource, Trajectory
-from cscnn.models.tasks import Background
 
 
 class PDEArenaFile(FieldSource):
@@ -51,8 +51,7 @@ class PDEArenaFile(FieldSource):
 
     def _stored(self, name: str, number: int, start: int, stop: int) -> np.ndarray:
         """Frames of a dataset, which are neighbours on the disk: nothing else is read."""
-        where = f"{self.split}/{name}"
-        array = self._load(where, number, np.s_[number, start:stop], name)
+        array = self._load(f"{self.split}/{name}", number, np.s_[number, start:stop], name)
         check_finite(self.path, name, number, start, array)
         return array.astype(self.dtype, copy=False)
 
@@ -121,7 +120,7 @@ class NavierStokesFile(PDEArenaFile):
                     "cells, as PDEArena writes them; centre=False reads the numbers as they are"
                 )
 
-    def _window(self, number: int, start: int, stop: int) -> Trajectory:
+    def _load_frames(self, number: int, start: int, stop: int) -> Trajectory:
         smoke, *velocity = (self._stored(name, number, start, stop) for name in self.names)
         if self.centre:
             velocity = [_between_walls(v, axis) for axis, v in enumerate(velocity, 1)]
@@ -145,12 +144,12 @@ class MaxwellFile(PDEArenaFile):
 
     def _describe(self, file: Any) -> None:
         super()._describe(file)
-        found = file[self.split]["d_field"]
-        points = found.shape[2:-1]
-        if len(points) != 3 or found.shape[-1] != 3 or min(points) < 1 + self.centre:
+        shape = file[self.split]["d_field"].shape
+        points = shape[2:-1]
+        if len(points) != 3 or shape[-1] != 3 or min(points) < 1 + self.centre:
             raise ValueError(
-                f"dataset {found.name} must be (trajectories, frames, x, y, z, 3), got shape "
-                f"{found.shape}"
+                f"dataset /{self.split}/d_field must be (trajectories, frames, x, y, z, 3), got "
+                f"shape {shape}"
             )
         own = Maxwell3D()
         times = f"the magnetic field is half a solver step, 1/{2 * own.every} of a frame, later"
@@ -164,14 +163,14 @@ class MaxwellFile(PDEArenaFile):
                 f"cyclically; {times} than the electric field"
             )
         self.header = own.header().replace(
-            frames=found.shape[1],
+            frames=shape[1],
             grid=tuple(n - self.centre for n in points),
             generator="pdearena_maxwell3d",
             parameters={"centring": note},
             split=self.split,
         )
 
-    def _window(self, number: int, start: int, stop: int) -> Trajectory:
+    def _load_frames(self, number: int, start: int, stop: int) -> Trajectory:
         electric, magnetic = (self._stored(name, number, start, stop) for name in self.names)
         if self.centre:
             electric = _yee_centres(electric, edges=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cscnn.data.fields import Field
 from cscnn.data.header import Header
 from cscnn.data.readers.checks import (
     SPLITS,
@@ -19,7 +20,6 @@ from cscnn.data.readers.checks import (
     even_step,
 )
 from cscnn.data.source import FieldSource, Trajectory
-from cscnn.models.tasks import Field
 
 SAME = 1e-5  #: spacings closer than this, relative, are one: coordinates are rounded to float32
 PRECEDENCE = ("periodic", "open", "wall")  #: of boundary conditions on one side of the grid
@@ -59,11 +59,11 @@ class WellFile(FieldSource):
         super().__init__(path)
 
     def _describe(self, file: Any) -> None:
-        kind = str(attribute(file, "grid_type"))
-        if kind != "cartesian":
+        grid_type = str(attribute(file, "grid_type"))
+        if grid_type != "cartesian":
             raise ValueError(
-                f"grid_type is {kind!r}, expected 'cartesian': on curvilinear coordinates a shift "
-                "of the grid is no isometry of space, so no convolution is equivariant"
+                f"grid_type is {grid_type!r}, expected 'cartesian': on curvilinear coordinates a "
+                "shift of the grid is no isometry of space, so no convolution is equivariant"
             )
         dim = int(attribute(file, "n_spatial_dims"))
         self._length = int(attribute(file, "n_trajectories"))
@@ -78,8 +78,8 @@ class WellFile(FieldSource):
         frames, frame_spacing = _times(file["dimensions"])
         grid, spacing = _coordinates(file["dimensions"], axes)
         self._stored = {
-            name: self._check_field(file, where, order, (self._length, frames, *grid))
-            for name, (where, order) in self._choose(file).items()
+            name: self._check_field(file, path, order, (self._length, frames, *grid))
+            for name, (path, order) in self._choose(file).items()
         }
         types = [file[stored.dataset].dtype for stored in self._stored.values()]
         self.dtype = str(np.result_type(np.float32, *types).newbyteorder("="))
@@ -115,47 +115,45 @@ class WellFile(FieldSource):
         if not wanted:
             raise ValueError(f"there are no fields to read, only {', '.join(known) or 'nothing'}")
         for name in wanted:
-            where, order = known[name]
-            found = dataset(file, where)
-            if order == 2 and not found.attrs.get("antisymmetric", False):
+            path, order = known[name]
+            data = dataset(file, path)
+            if order == 2 and not data.attrs.get("antisymmetric", False):
                 others = [other for other in wanted if known[other][1] < 2]
                 raise ValueError(
-                    f"field {name} ({where}) is a tensor of rank 2 that is not antisymmetric. Only "
+                    f"field {name} ({path}) is a tensor of rank 2 that is not antisymmetric. Only "
                     "its antisymmetric part and its trace are multivectors; the symmetric "
                     "traceless part is in no grade, and a network of multivectors cannot rotate "
                     f"it. Choose other fields, such as fields={others}"
                 )
         return {name: known[name] for name in wanted}
 
-    def _check_field(
-        self, file: Any, where: str, order: int, sizes: tuple[int, ...]
-    ) -> StoredField:
-        found, name = file[where], where.split("/")[1]
-        by_axis = tuple(bool(b) for b in np.atleast_1d(attribute(found, "dim_varying")))
+    def _check_field(self, file: Any, path: str, order: int, sizes: tuple[int, ...]) -> StoredField:
+        data, name = file[path], path.split("/")[1]
+        by_axis = tuple(bool(b) for b in np.atleast_1d(attribute(data, "dim_varying")))
         dim = len(sizes) - 2
         if len(by_axis) != dim:
-            raise ValueError(f"{found.name}: dim_varying must have {dim} values, got {by_axis}")
+            raise ValueError(f"{data.name}: dim_varying must have {dim} values, got {by_axis}")
         stored = StoredField(
-            where,
+            path,
             order,
             self._grades.get(name, order),
-            bool(attribute(found, "sample_varying")),
-            bool(attribute(found, "time_varying")),
+            bool(attribute(data, "sample_varying")),
+            bool(attribute(data, "time_varying")),
             by_axis,
         )
         allowed = {0: (0, dim), 1: (1, dim - 1), 2: (2,)}[order]
         if stored.grade not in allowed:
             choices = " or ".join(str(grade) for grade in sorted(set(allowed)))
-            raise ValueError(f"field {name} ({where}) has grade {choices}, got {stored.grade}")
+            raise ValueError(f"field {name} ({path}) has grade {choices}, got {stored.grade}")
         varying = (stored.by_sample, stored.by_time, *by_axis)
         shape = tuple(n for n, varies in zip(sizes, varying, strict=True) if varies)
-        check_shape(found, shape + (dim,) * order)
+        check_shape(data, shape + (dim,) * order)
         return stored
 
     def __len__(self) -> int:
         return self._length
 
-    def _window(self, number: int, start: int, stop: int) -> Trajectory:
+    def _load_frames(self, number: int, start: int, stop: int) -> Trajectory:
         result = {}
         for name, stored in self._stored.items():
             index = ((number,) if stored.by_sample else ()) + (
@@ -185,14 +183,14 @@ def _components(array: np.ndarray, stored: StoredField) -> np.ndarray:
 
 def _times(dimensions: Any) -> tuple[int, float]:
     """Number of frames and time between them."""
-    found = dataset(dimensions, "time")
-    rows = np.atleast_2d(found[()])
+    times = dataset(dimensions, "time")
+    rows = np.atleast_2d(times[()])
     if rows.shape[-1] == 1:
         return 1, 1.0
-    steps = [even_step(row, found.name) for row in rows]
+    steps = [even_step(row, times.name) for row in rows]
     if max(steps) - min(steps) > UNEVEN * max(steps):
         raise ValueError(
-            f"dataset {found.name} must have one step for all trajectories, got {min(steps)} to "
+            f"dataset {times.name} must have one step for all trajectories, got {min(steps)} to "
             f"{max(steps)}"
         )
     return rows.shape[-1], steps[0]
@@ -203,42 +201,48 @@ def _coordinates(dimensions: Any, axes: Sequence[str]) -> tuple[tuple[int, ...],
     grid: list[int] = []
     steps: list[float] = []
     for axis in axes:
-        found = dataset(dimensions, axis)
-        rows = np.atleast_2d(found[()])
-        if found.attrs.get("time_varying", False) or rows.ndim > 2 or (rows[1:] != rows[:-1]).any():
+        points = dataset(dimensions, axis)
+        rows = np.atleast_2d(points[()])
+        if (
+            points.attrs.get("time_varying", False)
+            or rows.ndim > 2
+            or (rows[1:] != rows[:-1]).any()
+        ):
             raise ValueError(
-                f"coordinates {found.name} must be one row for all trajectories and times, got "
-                f"shape {found.shape}"
+                f"coordinates {points.name} must be one row for all trajectories and times, got "
+                f"shape {points.shape}"
             )
-        step = even_step(rows[0], found.name)
+        step = even_step(rows[0], points.name)
         grid.append(rows.shape[-1])
         steps.append(next((s for s in steps if abs(s - step) < SAME * step), step))
     return tuple(grid), tuple(steps)
 
 
 def boundary(file: Any, axis: str) -> str:
-    """Kind of boundary of an axis: that of its two ends, open if they differ or nothing is said."""
+    """Boundary of an axis: that of its two ends, open if they differ or nothing is said."""
     low, high = (
-        next((kind for kind in PRECEDENCE if kind in kinds), "open")
-        for kinds in (set(_kinds(file, axis, 0)), set(_kinds(file, axis, -1)))
+        next((condition for condition in PRECEDENCE if condition in conditions), "open")
+        for conditions in (set(_conditions(file, axis, end)) for end in (0, -1))
     )
     return low if low == high else "open"
 
 
-def _kinds(file: Any, axis: str, end: int) -> Iterator[str]:
+def _conditions(file: Any, axis: str, end: int) -> Iterator[str]:
     """Boundary conditions at one end of an axis; a wall counts only if it covers the whole end."""
     for group in file.get("boundary_conditions", {}).values():
-        kind = str(attribute(group, "bc_type")).lower()
-        if kind not in PRECEDENCE:
-            raise ValueError(f"{group.name}: bc_type must be one of {PRECEDENCE}, got {kind!r}")
+        condition = str(attribute(group, "bc_type")).lower()
+        if condition not in PRECEDENCE:
+            raise ValueError(
+                f"{group.name}: bc_type must be one of {PRECEDENCE}, got {condition!r}"
+            )
         dims = texts(attribute(group, "associated_dims"))
         if axis in dims:
             mask = np.asarray(dataset(group, "mask")[()], bool)
             if mask.ndim < len(dims):
                 raise ValueError(f"{group.name}/mask has {mask.ndim} axes, expected {len(dims)}")
             side = mask.take(end, mask.ndim - len(dims) + dims.index(axis))
-            if side.all() if kind == "wall" else side.any():
-                yield kind
+            if side.all() if condition == "wall" else side.any():
+                yield condition
 
 
 def group_of(file: Any, name: str) -> Any:

@@ -4,33 +4,66 @@ from __future__ import annotations
 
 from typing import Any
 
+from cscnn.data.header import Header
 from cscnn.data.simulators.base import Simulator, stream
 from cscnn.data.simulators.charges import MaxwellSpacetime, MaxwellSpacetime4D
+from cscnn.data.simulators.exact import ExactSimulator, Solution
 from cscnn.data.simulators.maxwell3d import Maxwell3D
 from cscnn.data.simulators.navier_stokes import NavierStokes
 from cscnn.data.simulators.sine_gordon import SineGordon
 
 SIMULATORS: dict[str, type[Simulator]] = {
-    kind.name: kind
-    for kind in (NavierStokes, Maxwell3D, MaxwellSpacetime, MaxwellSpacetime4D, SineGordon)
+    simulator.name: simulator
+    for simulator in (NavierStokes, Maxwell3D, MaxwellSpacetime, MaxwellSpacetime4D, SineGordon)
 }
 
 
-def create(name: str, preset: str = "paper", **options: Any) -> Simulator:
-    """A simulator by the name of its task."""
+def create(name: str, preset: str | None = None, **options: Any) -> Simulator:
+    """A simulator by the name of its task.
+
+    Args:
+        name: one of `SIMULATORS`.
+        preset: by default the first of the simulator, which is the largest.
+        options: that differ from those of the preset.
+
+    Example:
+        >>> create("navier_stokes", "small", viscosity=0.02).header().shape("velocity")
+        (14, 64, 64, 2)
+    """
     if name not in SIMULATORS:
         raise ValueError(f"unknown task {name!r}: choose from {', '.join(SIMULATORS)}")
     return SIMULATORS[name].create(preset, **options)
 
 
+def exact_simulator(header: Header) -> ExactSimulator[Any] | None:
+    """The simulator that made the data, if it knows solutions in every frame and is unchanged.
+
+    It has the grid of the original data, also for the header of a coarse view of them.
+
+    Example:
+        >>> exact_simulator(SineGordon(frames=8).describe(seed=0, split="test")).frames
+        8
+        >>> exact_simulator(NavierStokes().describe(seed=0, split="test"))
+    """
+    simulator = SIMULATORS.get(header.generator)
+    if simulator is None or not issubclass(simulator, ExactSimulator):
+        return None
+    if simulator.version != header.generator_version:
+        return None
+    return simulator.create(**header.parameters)
+
+
 __all__ = [
     "SIMULATORS",
+    "ExactSimulator",
     "Maxwell3D",
     "MaxwellSpacetime",
     "MaxwellSpacetime4D",
     "NavierStokes",
     "Simulator",
     "SineGordon",
+    "Solution",
     "create",
+    "exact_simulator",
     "stream",
 ]

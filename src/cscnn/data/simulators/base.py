@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -19,15 +19,16 @@ Presets = Mapping[str, Mapping[str, Any]]  #: name -> options that differ from t
 
 @dataclass(frozen=True)
 class Simulator:
-    """Makes trajectories; its options are the fields of a dataclass, with the paper's values.
+    """Makes trajectories; its options are the fields of a dataclass, with the full-size values.
 
     Subclasses are frozen dataclasses that implement `header` and `simulate`.
     """
 
     name: ClassVar[str]
     version: ClassVar[int] = 1  #: raised when the same options give other numbers
-    presets: ClassVar[Presets] = {"paper": {}}
+    presets: ClassVar[Presets] = {"full": {}}  #: the first one is the default
     batch: ClassVar[int] = 1  #: trajectories to simulate together, for speed
+    frames_in: ClassVar[int] = 4  #: frames that a forecast usually sees
 
     def header(self) -> Header:
         """What the trajectories are."""
@@ -46,8 +47,9 @@ class Simulator:
         raise NotImplementedError
 
     @classmethod
-    def create(cls, preset: str = "paper", **options: Any) -> Simulator:
-        """A simulator with the options of a preset, some of them changed."""
+    def create(cls, preset: str | None = None, **options: Any) -> Self:
+        """A simulator with the options of a preset, by default the first, and these changes."""
+        preset = next(iter(cls.presets)) if preset is None else preset
         if preset not in cls.presets:
             raise ValueError(
                 f"unknown preset {preset!r} of {cls.name}: choose from {', '.join(cls.presets)}"
@@ -85,8 +87,10 @@ def _like(name: str, value: Any, default: Any) -> Any:
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if type(value) is not type(default):
-        kind = f"{len(default)} values" if isinstance(default, tuple) else type(default).__name__
-        raise ValueError(f"{name} takes {kind}, e.g. {default}, got {value!r}")
+        expected = type(default).__name__
+        if isinstance(default, tuple):
+            expected = f"{len(default)} values"
+        raise ValueError(f"{name} takes {expected}, e.g. {default}, got {value!r}")
     return value
 
 
@@ -94,11 +98,3 @@ def stream(name: str, seed: int, split: str, index: int) -> np.random.Generator:
     """The random numbers of one trajectory: a function of simulator, seed, split and index."""
     digest = hashlib.blake2b(f"{name}/{seed}/{split}/{index}".encode(), digest_size=16).digest()
     return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "little")))
-
-
-def check_positive(**values: float | Sequence[float]) -> None:
-    """Raise unless all values are positive and finite."""
-    for name, value in values.items():
-        for entry in value if isinstance(value, Sequence) else (value,):
-            if not 0 < entry < float("inf"):
-                raise ValueError(f"{name} must be positive, got {value}")

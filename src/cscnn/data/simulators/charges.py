@@ -6,7 +6,6 @@ Units: c = 1, 4πε₀ = 1, charges in multiples of the elementary one, lengths 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,17 +13,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cscnn._util.checks import check_choice, check_positive
 from cscnn.algebra import CliffordAlgebra
+from cscnn.algebra.group import boost
+from cscnn.data.fields import Field
 from cscnn.data.header import Header
-from cscnn.data.simulators.base import Presets, Simulator, check_positive
+from cscnn.data.simulators.base import Presets
+from cscnn.data.simulators.exact import ExactSimulator, check_motion
 from cscnn.data.simulators.lienard_wiechert import Charges, faraday
-from cscnn.models.tasks import Field
 
 TRIES = 1000
 
 
 @dataclass(frozen=True)
-class PointCharges(Simulator):
+class PointCharges(ExactSimulator[Charges]):
     """The exact field of oscillating and orbiting charges, in 1 + 2 or 1 + 3 dimensions.
 
     In 1 + 2 dimensions the charges move in a plane and the field (E_x, E_y, B_z) is observed at a
@@ -72,17 +74,12 @@ class PointCharges(Simulator):
         )  # fmt: skip
         if len(self.grid) != self.dim:
             raise ValueError(f"{self.name} needs {self.dim} axes of space, got grid {self.grid}")
-        if not 0 < self.speed_limit < 1:
-            raise ValueError(
-                f"speed_limit must be between 0 and 1, the speed of light, got {self.speed_limit}"
-            )
-        for name in ("oscillating", "orbiting"):
-            low, high = getattr(self, name)
-            if not 0 <= low <= high:
-                raise ValueError(f"{name} must be (fewest, most), got {(low, high)}")
+        check_motion(
+            self.speed_limit, self.rapidity, oscillating=self.oscillating, orbiting=self.orbiting
+        )
         if self.amplitude[0] > self.amplitude[1]:
             raise ValueError(f"amplitude must be (smallest, largest), got {self.amplitude}")
-        for name in ("height", "clearance", "distance", "rapidity"):
+        for name in ("height", "clearance", "distance"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
         if self.height and self.dim != 2:
@@ -90,8 +87,7 @@ class PointCharges(Simulator):
                 f"height={self.height} is for charges in a plane: in 1 + {self.dim} dimensions use "
                 "clearance"
             )
-        if self.normalise not in ("none", "log"):
-            raise ValueError(f"normalise must be 'none' or 'log', got {self.normalise!r}")
+        check_choice("normalise", self.normalise, ("none", "log"))
 
     def header(self) -> Header:
         metric = (1, *(-1,) * self.dim)
@@ -108,26 +104,25 @@ class PointCharges(Simulator):
             units={"length": "1", "time": "length/c"},
         )
 
-    def simulate(
-        self, rngs: Sequence[np.random.Generator], device: torch.device | str = "cpu"
+    def _trajectory(
+        self, rng: np.random.Generator, device: torch.device | str
     ) -> dict[str, Tensor]:
-        return {"faraday": torch.stack([self._trajectory(rng, device) for rng in rngs])}
-
-    def _trajectory(self, rng: np.random.Generator, device: torch.device | str) -> Tensor:
         for _ in range(TRIES):
-            field = self.observe(self.draw(rng).to(device))
-            if self.normalise == "log":
-                field = squash(field, self.header().algebra)
-            if field.std() <= self.max_std:
-                return field
+            fields = super()._trajectory(rng, device)
+            if self.accepts(fields):
+                return fields
         raise ValueError(
             f"{TRIES} trajectories in a row had a standard deviation above {self.max_std}: raise "
             "max_std, height or clearance"
         )
 
-    def observe(self, charges: Charges) -> Tensor:
-        """The field on the grid, (frames, *grid, planes)."""
-        device = charges.charge.device
+    def accepts(self, fields: dict[str, Tensor]) -> bool:
+        """Whether the standard deviation of the field is at most ``max_std``."""
+        return bool(fields["faraday"].std() <= self.max_std)
+
+    def observe(self, solution: Charges) -> dict[str, Tensor]:
+        """The field on the grid, (frames, *grid, planes), squashed if ``normalise`` says so."""
+        device = solution.charge.device
         axes = [
             (torch.arange(n, dtype=torch.float64, device=device) - (n - 1) / 2) * self.spacing
             for n in self.grid
@@ -139,10 +134,13 @@ class PointCharges(Simulator):
         for frame in range(self.frames):
             time = torch.full_like(space[:, :1], frame * self.spacing)
             guess = now if now is None or before is None else 2 * now - before
-            field, found = faraday(charges, torch.cat([time, space], 1), self.height, guess)
+            field, emitted = faraday(solution, torch.cat([time, space], 1), self.height, guess)
             frames.append(field)
-            now, before = found, now
-        return torch.stack(frames).unflatten(1, self.grid)
+            now, before = emitted, now
+        field = torch.stack(frames).unflatten(1, self.grid)
+        if self.normalise == "log":
+            field = squash(field, self.header().algebra)
+        return {"faraday": field}
 
     def draw(self, rng: np.random.Generator) -> Charges:
         """Random charges, in the frame of the observer."""
@@ -150,7 +148,8 @@ class PointCharges(Simulator):
             charges = self._draw(rng)
             if not self.rapidity:
                 return charges
-            g = boost(_direction(rng, self.dim), rng.uniform(0, self.rapidity))
+            direction = _direction(rng, self.dim).tolist()
+            g = boost(self.header().algebra, rng.uniform(0, self.rapidity), direction)
             charges = charges.transformed(g)
             if self.keeps_clear(charges):
                 return charges
@@ -160,7 +159,9 @@ class PointCharges(Simulator):
         )
 
     def _draw(self, rng: np.random.Generator) -> Charges:
-        counts = [int(rng.integers(low, high + 1)) for low, high in self._counts]
+        counts = [
+            int(rng.integers(low, high + 1)) for low, high in (self.oscillating, self.orbiting)
+        ]
         if sum(counts) == 0:
             raise ValueError(
                 f"no charges: oscillating={self.oscillating}, orbiting={self.orbiting}"
@@ -195,10 +196,6 @@ class PointCharges(Simulator):
             )
         )
 
-    @property
-    def _counts(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        return self.oscillating, self.orbiting
-
     def _draw_one(self, rng: np.random.Generator, orbiting: bool) -> dict[str, np.ndarray | float]:
         """A charge whose drift and oscillation together stay below the speed limit."""
         charge = int(rng.integers(1, self.max_charge + 1)) * (1 if rng.uniform() < 0.5 else -1)
@@ -228,21 +225,23 @@ class PointCharges(Simulator):
             return True
         s = self._visible()[:, None]
         phase = row["frequency"] * s
-        where = (
+        positions = (
             row["origin"]
             + row["drift"] * s
             + row["cosine"] * np.cos(phase)
             + row["sine"] * np.sin(phase)
         )
-        return self._distance(where) >= self.clearance
+        return self._distance(positions) >= self.clearance
 
-    def keeps_clear(self, charges: Charges) -> bool:
+    def keeps_clear(self, solution: Charges, rapidity: float = 0.0) -> bool:
         """Whether charges in any frame stay clear of the box as long as they are seen in it."""
-        stretch = math.exp(self.rapidity)  # their parameter is not the observer's time
-        s = torch.as_tensor(self._visible() * stretch)
-        events = charges.positions(s).flatten(0, 1).numpy()
+        if not self.clearance:
+            return True
+        # their parameter is not the observer's time
+        stretch = math.exp(max(rapidity, self.rapidity))
+        events = solution.positions(torch.as_tensor(self._visible() * stretch)).flatten(0, 1)
         seen = events[events[:, 0] <= self.frames * self.spacing]
-        return not self.clearance or self._distance(seen[:, 1:]) >= self.clearance
+        return self._distance(seen[:, 1:].numpy()) >= self.clearance
 
     def _visible(self) -> np.ndarray:
         """Times at which a charge near the box may be seen in it."""
@@ -250,10 +249,10 @@ class PointCharges(Simulator):
         past = 4 * np.linalg.norm(half) / (1 - self.speed_limit)
         return np.linspace(-past, self.frames * self.spacing, 2000)
 
-    def _distance(self, where: np.ndarray) -> float:
+    def _distance(self, positions: np.ndarray) -> float:
         """Smallest distance of positions (N, d) from the box."""
         half = (np.array(self.grid) - 1) * self.spacing / 2
-        return float(np.linalg.norm(np.maximum(np.abs(where) - half, 0), axis=1).min())
+        return float(np.linalg.norm(np.maximum(np.abs(positions) - half, 0), axis=1).min())
 
 
 class MaxwellSpacetime(PointCharges):
@@ -261,6 +260,7 @@ class MaxwellSpacetime(PointCharges):
 
     name = "maxwell_spacetime"
     presets: ClassVar[Presets] = {"paper": {}, "small": {"frames": 64, "grid": (32, 32)}}
+    frames_in = 16
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,8 @@ class MaxwellSpacetime4D(PointCharges):
     """Charges in space, one bivector field of R^{1,3}: the whole electromagnetic field."""
 
     name = "maxwell_spacetime4d"
-    presets: ClassVar[Presets] = {"paper": {}, "small": {"frames": 16, "grid": (12, 12, 12)}}
+    presets: ClassVar[Presets] = {"full": {}, "small": {"frames": 16, "grid": (12, 12, 12)}}
+    frames_in = 8
     dim = 3
 
     frames: int = 32
@@ -281,16 +282,6 @@ def _direction(rng: np.random.Generator, dim: int) -> np.ndarray:
     """A random unit vector."""
     vector = rng.standard_normal(dim)
     return vector / np.linalg.norm(vector)
-
-
-def boost(direction: np.ndarray, rapidity: float) -> Tensor:
-    """The Lorentz boost (1 + d, 1 + d) along a unit vector."""
-    n = torch.as_tensor(direction, dtype=torch.float64)
-    g = torch.eye(len(n) + 1, dtype=torch.float64)
-    g[0, 0] = math.cosh(rapidity)
-    g[0, 1:] = g[1:, 0] = math.sinh(rapidity) * n
-    g[1:, 1:] += (math.cosh(rapidity) - 1) * torch.outer(n, n)
-    return g
 
 
 def squash(field: Tensor, algebra: CliffordAlgebra) -> Tensor:

@@ -18,6 +18,8 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
+from cscnn.data.simulators.exact import check_orthochronous
+
 #: Points that are computed together: enough to keep a processor busy, few enough for its cache.
 CHUNK = 2**14
 
@@ -44,7 +46,8 @@ class Charges:
     frequency: Tensor
 
     def transformed(self, g: Tensor) -> Charges:
-        """The same charges after a Lorentz transformation, (1 + d, 1 + d)."""
+        """The same charges after a Lorentz transformation, (1 + d, 1 + d), see `Solution`."""
+        check_orthochronous(g, self.origin.shape[1])
         o, v, a, b = (t @ g.mT.to(t) for t in (self.origin, self.drift, self.cosine, self.sine))
         return Charges(self.charge, o, v, a, b, self.frequency)
 

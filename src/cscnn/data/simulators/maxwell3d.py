@@ -18,9 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cscnn._util.checks import check_choice, check_positive
+from cscnn.data.fields import Field
 from cscnn.data.header import Header
-from cscnn.data.simulators.base import Presets, Simulator, check_positive
-from cscnn.models.tasks import Field
+from cscnn.data.simulators.base import Presets, Simulator
 
 SPEED_OF_LIGHT = 299_792_458.0
 STRETCH = 2**15  #: numbers that are updated together
@@ -102,8 +103,7 @@ class Maxwell3D(Simulator):
         limit = math.sqrt(self.permittivity * self.permeability / 3)
         if self.courant > limit:
             raise ValueError(f"unstable: courant must be at most {limit:.4f}, got {self.courant}")
-        if self.dtype not in ("float32", "float64"):
-            raise ValueError(f"dtype must be float32 or float64, got {self.dtype!r}")
+        check_choice("dtype", self.dtype, ("float32", "float64"))
         if self.warmup < 0 or self.sources < 0:
             raise ValueError(
                 f"warmup and sources must not be negative, got {self.warmup}, {self.sources}"
@@ -157,8 +157,8 @@ class Maxwell3D(Simulator):
                 electric, magnetic = rng.permutation(plane).tolist()
                 seconds = self.wavelength / SPEED_OF_LIGHT * rng.uniform(*self.period_factors)
                 period = max(1, int(seconds / self.time_step + 0.5))
-                where = ((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))
-                sources.append(Source(*where, electric, magnetic, amplitude, phase, period))
+                corners = ((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))
+                sources.append(Source(*corners, electric, magnetic, amplitude, phase, period))
         return sources
 
     def _trajectory(

@@ -20,9 +20,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import grid_sample, pad
 
+from cscnn._util.checks import check_positive
+from cscnn.data.fields import Background, Field
 from cscnn.data.header import Header
-from cscnn.data.simulators.base import Presets, Simulator, check_positive
-from cscnn.models.tasks import Background, Field
+from cscnn.data.simulators.base import Presets, Simulator
 
 
 @dataclass(frozen=True)
@@ -142,10 +143,10 @@ class NavierStokes(Simulator):
         """Values of x where the flow (u, v) at its points came from, one step ago."""
         rows, columns = x.shape[1:]
         # grid_sample counts from -1 at the first point to 1 at the last, columns before rows
-        where = _points(rows, columns).to(x).expand(len(x), -1, -1, -1).clone()
-        where[..., 0].add_(v, alpha=-2 * self.time_step / self.spacing[1] / (columns - 1))
-        where[..., 1].add_(u, alpha=-2 * self.time_step / self.spacing[0] / (rows - 1))
-        y = grid_sample(x.unsqueeze(1), where, padding_mode=outside, align_corners=True)
+        origins = _points(rows, columns).to(x).expand(len(x), -1, -1, -1).clone()
+        origins[..., 0].add_(v, alpha=-2 * self.time_step / self.spacing[1] / (columns - 1))
+        origins[..., 1].add_(u, alpha=-2 * self.time_step / self.spacing[0] / (rows - 1))
+        y = grid_sample(x.unsqueeze(1), origins, padding_mode=outside, align_corners=True)
         return y.squeeze(1)
 
     def _diffuse(self, x: Tensor) -> Tensor:

@@ -9,13 +9,13 @@ is invariant under Lorentz transformations. Its N-soliton solutions are φ = 4 a
 
 A real a = exp(-θ) with c = ±1 times a position is a kink or antikink of rapidity θ; a complex a and
 its conjugate, with conjugate c, are a breather. Kinks pass through each other and are delayed. A
-boost multiplies all a by a factor, so solutions are known in every frame.
+boost multiplies all a by a factor, and x -> -x maps a to -1/a and c to -c (the rates of x change
+sign, those of t and M do not), so solutions are known in every frame.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,9 +23,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cscnn._util.checks import check_positive
+from cscnn.data.fields import Field
 from cscnn.data.header import Header
-from cscnn.data.simulators.base import Presets, Simulator, check_positive
-from cscnn.models.tasks import Field
+from cscnn.data.simulators.base import Presets
+from cscnn.data.simulators.exact import ExactSimulator, check_motion, check_orthochronous
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,17 @@ class Solitons:
     pole: Tensor
     coefficient: Tensor
 
-    def boosted(self, rapidity: float) -> Solitons:
-        """The same solution seen when events (t, x) are boosted by a rapidity."""
+    def transformed(self, g: Tensor) -> Solitons:
+        """The same solution with events (t, x) moved by a boost or reflection (2, 2)."""
+        check_orthochronous(g, 2)
+        mirrored = bool(g[1, 1] < 0)  # then g is x -> -x, followed by a boost
+        solitons = self._mirrored() if mirrored else self
+        return solitons._boosted(float(torch.asinh(g[1, 0])))
+
+    def _mirrored(self) -> Solitons:
+        return Solitons(-1 / self.pole, self.coefficient + 1j * math.pi)
+
+    def _boosted(self, rapidity: float) -> Solitons:
         return Solitons(self.pole * math.exp(-rapidity), self.coefficient)
 
     def translated(self, shift: Tensor) -> Solitons:
@@ -72,7 +83,7 @@ class Solitons:
 
 
 @dataclass(frozen=True)
-class SineGordon(Simulator):
+class SineGordon(ExactSimulator[Solitons]):
     """Kinks and breathers that pass through each other, relativistically.
 
     Attributes:
@@ -85,8 +96,9 @@ class SineGordon(Simulator):
     """
 
     name = "sine_gordon"
-    presets: ClassVar[Presets] = {"paper": {}, "small": {"frames": 48, "grid": (48,)}}
+    presets: ClassVar[Presets] = {"full": {}, "small": {"frames": 48, "grid": (48,)}}
     batch = 8
+    frames_in = 16
 
     frames: int = 96
     grid: tuple[int] = (96,)
@@ -98,18 +110,9 @@ class SineGordon(Simulator):
 
     def __post_init__(self) -> None:
         check_positive(frames=self.frames, grid=self.grid, spacing=self.spacing)
-        for name in ("kinks", "breathers"):
-            low, high = getattr(self, name)
-            if not 0 <= low <= high:
-                raise ValueError(f"{name} must be (fewest, most), got {(low, high)}")
+        check_motion(self.speed_limit, self.rapidity, kinks=self.kinks, breathers=self.breathers)
         if self.kinks[0] + self.breathers[0] == 0:
             raise ValueError("there must be at least one kink or one breather")
-        if not 0 < self.speed_limit < 1:
-            raise ValueError(
-                f"speed_limit must be between 0 and 1, the speed of light, got {self.speed_limit}"
-            )
-        if not 0 <= self.rapidity < math.inf:
-            raise ValueError(f"rapidity must not be negative, got {self.rapidity}")
 
     def header(self) -> Header:
         return Header(
@@ -129,12 +132,6 @@ class SineGordon(Simulator):
             units={"length": "1", "time": "length/c"},
         )
 
-    def simulate(
-        self, rngs: Sequence[np.random.Generator], device: torch.device | str = "cpu"
-    ) -> dict[str, Tensor]:
-        fields = [self.observe(self.draw(rng).to(device)) for rng in rngs]
-        return {name: torch.stack([f[name] for f in fields]) for name in fields[0]}
-
     def draw(self, rng: np.random.Generator) -> Solitons:
         """Random solitons that meet within the grid."""
         poles: list[complex] = []
@@ -148,10 +145,10 @@ class SineGordon(Simulator):
             bands = kinks + breathers
             low = -limit + 2 * limit * number / bands
             theta = low + 2 * limit / bands * rng.uniform(0.1, 0.9)
-            where = rng.uniform(-half, half)
+            position = rng.uniform(-half, half)
             angle = 0.0 if number < kinks else rng.uniform(0.15, 0.42) * math.pi
             pole = complex(math.exp(-theta) * math.cos(angle), math.exp(-theta) * math.sin(angle))
-            start = -(pole + 1 / pole) / 2 * where - (pole - 1 / pole) / 2 * middle
+            start = -(pole + 1 / pole) / 2 * position - (pole - 1 / pole) / 2 * middle
             if number < kinks:
                 poles.append(pole)
                 coefficients.append(complex(start.real, math.pi * int(rng.integers(2))))
@@ -165,15 +162,15 @@ class SineGordon(Simulator):
         )
         if not self.rapidity:
             return solitons
-        return solitons.boosted(rng.uniform(-self.rapidity, self.rapidity))
+        return solitons._boosted(rng.uniform(-self.rapidity, self.rapidity))
 
-    def observe(self, solitons: Solitons) -> dict[str, Tensor]:
+    def observe(self, solution: Solitons) -> dict[str, Tensor]:
         """The fields on the grid, (frames, points, components)."""
-        device = solitons.pole.device
+        device = solution.pole.device
         t = torch.arange(self.frames, dtype=torch.float64, device=device) * self.spacing
         n = self.grid[0]
         x = (torch.arange(n, dtype=torch.float64, device=device) - (n - 1) / 2) * self.spacing
-        phase, gradient = solitons.field(torch.cartesian_prod(t, x))
+        phase, gradient = solution.field(torch.cartesian_prod(t, x))
         shape = (self.frames, n)
         lifted = torch.stack([gradient[:, 0], -gradient[:, 1]], -1)  # upper index
         return {

@@ -1,0 +1,116 @@
+"""Coarser views of trajectories: means over cells of several grid points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol, Self, TypeVar
+
+import torch
+from torch import Tensor
+
+from cscnn._util.checks import check_int
+from cscnn.data.header import Header
+from cscnn.data.source import Source, Trajectory, check_range
+
+
+class OpenSource(Source, Protocol):
+    """A source that has a path and can be closed, such as `FieldSource`."""
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+
+    def close(self) -> None:
+        """Give back what is open."""
+
+
+S = TypeVar("S", bound=OpenSource)
+
+
+class Coarse:
+    """A source seen on a coarser grid: every value is the mean over a cell of grid points.
+
+    Where time is an axis of the grid, cells join frames as well, and `read` counts coarse frames.
+    Frames at the end that do not fill a cell are left out. The header says how the original data
+    were made: its generator and parameters are those of the fine grid.
+
+    Args:
+        source: the fine data. It is closed with its view.
+        cells: points per axis that are joined.
+
+    Example::
+
+        with Coarse(open_fields("data/train.h5"), 2) as source:  # 64 × 64 points
+            source.header.grid, source.read(0)["smoke"].shape  # (32, 32), (frames, 32, 32, 1)
+    """
+
+    def __init__(self, source: OpenSource, cells: int):
+        self.source = source
+        self.cells = check_int("coarsen", cells, low=1)
+        self.header = coarse_header(source.header, cells)
+        self._joins_time = source.header.time_axis is not None
+
+    @property
+    def path(self) -> Path:
+        """The file of the fine data."""
+        return self.source.path
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def read(self, number: int, start: int = 0, stop: int | None = None) -> Trajectory:
+        """Coarse frames from start to stop, field name -> (frames, *coarse grid, components)."""
+        start, stop = check_range(self, self.path, number, start, stop)
+        step = self.cells if self._joins_time else 1
+        arrays = self.source.read(number, start * step, stop * step)
+        return {
+            name: average_cells(torch.as_tensor(array), self.cells, self._joins_time).numpy()
+            for name, array in arrays.items()
+        }
+
+    def close(self) -> None:
+        """Close the fine data."""
+        self.source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def coarse(source: S, cells: int) -> S | Coarse:
+    """The source itself for cells of one point, else a `Coarse` view of it."""
+    return source if cells == 1 else Coarse(source, cells)
+
+
+def coarse_header(header: Header, cells: int) -> Header:
+    """The header of the same data with cells of ``cells`` points per axis."""
+    if any(n % cells for n in header.grid):
+        raise ValueError(f"coarsen={cells} does not divide the grid {header.grid}")
+    changes: dict[str, Any] = {}
+    if header.time_axis is not None:
+        if header.frames < cells:
+            raise ValueError(f"coarsen={cells} needs as many frames, got {header.frames}")
+        changes = {
+            "frames": header.frames // cells,
+            "frame_spacing": header.frame_spacing * cells,
+        }
+    return header.replace(
+        grid=tuple(n // cells for n in header.grid),
+        spacing=tuple(h * cells for h in header.spacing),
+        **changes,
+    )
+
+
+def average_cells(x: Tensor, cells: int, time: bool) -> Tensor:
+    """Means over cells of ``cells`` points per axis of (frames, *space, components).
+
+    Args:
+        time: whether frames are joined too, because time is an axis of the grid.
+    """
+    if not x.is_floating_point():
+        x = x.float()
+    for axis in range(0 if time else 1, x.dim() - 1):
+        x = x.unflatten(axis, (-1, cells)).mean(axis + 1)
+    return x
