@@ -1,0 +1,42 @@
+"""Forecasts: tasks, forecasters, windows, training, evaluation. Needs ``cscnn[data]``."""
+
+from typing import Any
+
+from cscnn.data.fields import Background, Field
+from cscnn.forecasting.augment import RandomSymmetry
+from cscnn.forecasting.forecaster import Forecaster, Recipe
+from cscnn.forecasting.runs import Run
+from cscnn.forecasting.task import Task
+from cscnn.forecasting.training.config import TrainConfig
+from cscnn.forecasting.units import Units
+from cscnn.forecasting.windows import Window, Windows, collate
+
+__all__ = [
+    "Background",
+    "Field",
+    "Forecaster",
+    "RandomSymmetry",
+    "Recipe",
+    "Run",
+    "Task",
+    "TrainConfig",
+    "Units",
+    "Window",
+    "Windows",
+    "collate",
+    "evaluate",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """What is imported when first used: training needs Lightning."""
+    if name == "train":
+        from cscnn.forecasting.training.train import train
+
+        return train
+    if name == "evaluate":
+        from cscnn.forecasting.evaluation import evaluate
+
+        return evaluate
+    raise AttributeError(f"module 'cscnn.forecasting' has no attribute {name!r}")

@@ -1,0 +1,202 @@
+"""The commands about trained forecasters: ``cscnn evaluate``, ``predict`` and ``export``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+    from cscnn.forecasting.forecaster import Forecaster
+
+
+def add_commands(commands: Any) -> None:
+    """Add the subcommands to those of ``cscnn``."""
+    _add_evaluate(commands)
+    _add_predict(commands)
+    _add_export(commands)
+
+
+def _add_forecaster(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "forecaster", type=Path, metavar="RUN", help="folder of a run, or file of a forecaster"
+    )
+
+
+def _add_evaluate(commands: Any) -> None:
+    command = commands.add_parser(
+        "evaluate",
+        help="measure a trained forecaster: errors, rollouts, symmetry, cost",
+        description="Measures errors of one step and of rollouts beside the persistence forecast, "
+        "violations of translations, grid symmetries, rotations and boosts, test errors for other "
+        "observers, and cost. Prints a table and writes evaluation.json and samples.npz into the "
+        "folder of the run.",
+        epilog="example: cscnn evaluate runs/smoke --split test --steps 20",
+    )
+    _add_forecaster(command)
+    command.add_argument("--split", default="test", help="which data (default: %(default)s)")
+    command.add_argument("--data", type=Path, metavar="FILE", help="use this file instead")
+    command.add_argument(
+        "--windows", type=int, default=256, help="for errors of one step (default: %(default)s)"
+    )
+    command.add_argument("--steps", type=int, help="frames of rollouts (default: all there are)")
+    command.add_argument(
+        "--trajectories", type=int, default=16, help="for rollouts (default: %(default)s)"
+    )
+    command.add_argument("--batch", type=int, default=8, help="(default: %(default)s)")
+    command.add_argument("--device", default="cpu", help="(default: %(default)s)")
+    command.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
+    command.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="write this JSON file instead, and the samples to the same name with .npz",
+    )
+    command.set_defaults(run=_evaluate)
+
+
+def _add_predict(commands: Any) -> None:
+    command = commands.add_parser(
+        "predict",
+        help="write forecasts as data",
+        description="Forecasts every trajectory of a file, feeding predictions back, and writes "
+        "the forecasts in the format of data files.",
+        epilog="example: cscnn predict runs/smoke data/smoke/test.h5 --steps 10 --out forecast.h5",
+    )
+    _add_forecaster(command)
+    command.add_argument("file", type=Path, metavar="FILE", help="trajectories to begin with")
+    command.add_argument("--out", type=Path, required=True, help="the file to write")
+    command.add_argument(
+        "--steps", type=int, default=10, help="frames to forecast (default: %(default)s)"
+    )
+    command.add_argument(
+        "--start", type=int, default=0, help="first frame that is shown (default: %(default)s)"
+    )
+    command.add_argument("--device", default="cpu", help="(default: %(default)s)")
+    command.set_defaults(run=_predict)
+
+
+def _add_export(commands: Any) -> None:
+    command = commands.add_parser(
+        "export",
+        help="write a forecaster for programs without this library",
+        description="Writes the forecaster as plain convolutions with its units inside, verified "
+        "against the original. It takes and returns physical fields by name, (batch, frames, "
+        "*grid, components).",
+        epilog="example: cscnn export runs/smoke --out smoke.onnx",
+    )
+    _add_forecaster(command)
+    command.add_argument(
+        "--out", type=Path, required=True, help="a file .pt2 (torch.export) or .onnx"
+    )
+    command.add_argument(
+        "--grid",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help="points per axis of space, as the network sees them (default: those of the run's "
+        "training data)",
+    )
+    command.add_argument("--batch", type=int, default=1, help="fixed size (default: %(default)s)")
+    command.set_defaults(run=_export)
+
+
+def _evaluate(args: argparse.Namespace) -> int:
+    from cscnn.forecasting.evaluation import evaluate, table
+
+    _check_there(args.forecaster)
+    out, samples_file = _evaluation_files(args.forecaster, args.out)
+    evaluation, samples = evaluate(
+        args.forecaster,
+        split=args.split,
+        data=args.data,
+        windows=args.windows,
+        steps=args.steps,
+        trajectories=args.trajectories,
+        device=_device(args.device),
+        batch=args.batch,
+        seed=args.seed,
+        quiet=False,
+    )
+    samples.save(samples_file)
+    evaluation.save(out)
+    print(table(evaluation))
+    print(f"\nwritten to {out} and {samples_file}")
+    return 0
+
+
+def _evaluation_files(forecaster: Path, out: Path | None) -> tuple[Path, Path]:
+    """Where numbers and samples go."""
+    if out is None:
+        if forecaster.is_file():
+            raise ValueError(f"{forecaster} is not the folder of a run: give --out FILE")
+        return forecaster / "evaluation.json", forecaster / "samples.npz"
+    _check_folder(out)
+    if out.suffix == ".npz":
+        raise ValueError(f"--out names a JSON file, got {out}")
+    return out, out.with_suffix(".npz")
+
+
+def _predict(args: argparse.Namespace) -> int:
+    from cscnn.forecasting.predict import predict
+
+    _check_folder(args.out)
+    forecaster = _load(args.forecaster, _device(args.device))
+    predict(forecaster, args.file, args.out, steps=args.steps, start=args.start, quiet=False)
+    print(f"{args.out}: see it with cscnn plot {args.out}")
+    return 0
+
+
+def _export(args: argparse.Namespace) -> int:
+    from cscnn.forecasting.export import SUFFIXES, export
+
+    if args.out.suffix not in SUFFIXES:
+        raise ValueError(f"--out must end in {' or '.join(SUFFIXES)}, got {args.out.name}")
+    _check_folder(args.out)
+    forecaster = _load(args.forecaster)
+    grid = args.grid or _training_grid(args.forecaster, forecaster)
+    error = export(forecaster, args.out, grid=grid, batch=args.batch)
+    print(f"{args.out}: differs from the original by {error:.1g}")
+    return 0
+
+
+def _load(path: Path, device: torch.device | str = "cpu") -> Forecaster:
+    """A forecaster from the folder of a run, or from a file."""
+    from cscnn.forecasting.forecaster import Forecaster
+    from cscnn.forecasting.runs import Run
+
+    _check_there(path)
+    return Forecaster.load(path, device) if path.is_file() else Run(path).forecaster(device)
+
+
+def _training_grid(path: Path, forecaster: Forecaster) -> tuple[int, ...]:
+    """The grid of the training data of a run, as the network sees them."""
+    from cscnn.forecasting.runs import Run
+
+    if path.is_file():
+        raise ValueError(f"{path} does not name its training data, as a run would: give --grid")
+    with Run(path).source("train") as source:
+        return forecaster.view(source).header.grid
+
+
+def _check_there(path: Path) -> None:
+    if not path.exists():
+        raise FileNotFoundError(f"there is no folder or file {path}")
+
+
+def _check_folder(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into")
+
+
+def _device(name: str) -> torch.device:
+    import torch
+
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        raise ValueError(f"cannot compute on device {name!r}: {error}") from error
+    return device

@@ -1,0 +1,105 @@
+"""All measurements of one forecaster together."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import torch
+
+from cscnn._util.checks import check_int
+from cscnn._util.machine import machine
+from cscnn.data import FieldSource, open_fields
+from cscnn.forecasting.evaluation import metrics
+from cscnn.forecasting.evaluation.evaluator import Evaluator
+from cscnn.forecasting.evaluation.results import DataInfo, Evaluation, ModelInfo, Samples
+from cscnn.forecasting.forecaster import Forecaster
+from cscnn.forecasting.runs import Run
+
+
+def evaluate(
+    run: Run | Path | str,
+    *,
+    split: str = "test",
+    data: Path | str | None = None,
+    windows: int = 256,
+    steps: int | None = None,
+    trajectories: int = 16,
+    device: torch.device | str = "cpu",
+    batch: int = 8,
+    seed: int = 0,
+    quiet: bool = True,
+) -> tuple[Evaluation, Samples]:
+    """Measure a forecaster: the same numbers each time, those of cost aside.
+
+    Args:
+        run: a folder written by training, or the file of a forecaster, which needs ``data``.
+        split: which data of the run to use.
+        data: use this file instead.
+        windows: number of windows for errors of one step, chosen at random; all if there are fewer.
+        steps: frames of rollouts; by default as many as the trajectories have.
+        trajectories: number of rollouts, the first of the file.
+        device: where to compute.
+        batch: windows that are computed together.
+        seed: of random choices.
+        quiet: show no progress.
+
+    Returns:
+        the numbers, and the rollout of one trajectory for pictures.
+    """
+    for name, value in (("windows", windows), ("trajectories", trajectories), ("batch", batch)):
+        check_int(name, value, low=1)
+    path = run.path if isinstance(run, Run) else Path(run)
+    forecaster = _load(path, device)
+    with _open(path, split, data) as source:
+        evaluator = Evaluator(forecaster, source, batch, quiet)
+        steps = evaluator.steps(steps)  # an error now, not after the long part
+        chosen = evaluator.choose(windows, seed)
+        count = min(trajectories, len(source))
+        one_step = evaluator.one_step(chosen)
+        rollout, samples = evaluator.rollouts(count, steps)
+        evaluation = Evaluation(
+            run=str(path),
+            model=_model_info(forecaster),
+            task=forecaster.task,
+            data=DataInfo(
+                path=str(source.path),
+                split=source.header.split or split,
+                trajectories=len(source),
+                windows=len(chosen),
+                rollouts=count,
+            ),
+            one_step=one_step,
+            rollout=rollout,
+            symmetry=_in_double_precision(evaluator, source).symmetry(chosen, seed),
+            cost=evaluator.cost(chosen),
+            machine=machine(),
+        )
+    return evaluation, samples
+
+
+def _load(path: Path, device: torch.device | str) -> Forecaster:
+    if path.is_file():
+        return Forecaster.load(path, device)
+    return Run(path).forecaster(device)
+
+
+def _open(path: Path, split: str, data: Path | str | None) -> FieldSource:
+    if data is not None:
+        return open_fields(data)
+    if path.is_file():
+        raise ValueError(f"{path} does not name its data, as a run would: give --data FILE")
+    return Run(path).source(split)
+
+
+def _model_info(forecaster: Forecaster) -> ModelInfo:
+    options = {} if forecaster.recipe is None else forecaster.recipe.options
+    return ModelInfo(forecaster.name, forecaster.n_parameters(), options)
+
+
+def _in_double_precision(evaluator: Evaluator, source: FieldSource) -> Evaluator:
+    """The evaluator itself, or one on the CPU if its device does not compute in float64."""
+    if metrics.has_float64(evaluator.forecaster.device):
+        return evaluator
+    on_cpu = copy.deepcopy(evaluator.forecaster).cpu()
+    return Evaluator(on_cpu, source, evaluator.batch, evaluator.quiet)

@@ -1,0 +1,335 @@
+"""A forecaster with the data that it is measured on, and the measurements one by one."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import fields as attributes
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cscnn._util.machine import peak_memory
+from cscnn._util.progress import Bar
+from cscnn.data import FieldSource
+from cscnn.forecasting.evaluation import metrics, symmetry
+from cscnn.forecasting.evaluation.observers import observer_errors
+from cscnn.forecasting.evaluation.results import (
+    Cost,
+    Errors,
+    OneStepErrors,
+    RolloutErrors,
+    Samples,
+    SymmetryErrors,
+)
+from cscnn.forecasting.evaluation.rollout import Rollout, persistence, rollout
+from cscnn.forecasting.forecaster import Forecaster, Frames
+from cscnn.forecasting.windows import Window, Windows, collate
+
+#: Largest cube, in points per axis, on which boosts are tried, by the number of axes.
+CUBES = {2: 64, 3: 32, 4: 12}
+
+Scores = dict[str, dict[str, Tensor]]  #: field -> metric -> (batch, frames)
+
+
+class NonFinitePrediction(ValueError):
+    """A forecaster says NaN or infinity about data that are finite."""
+
+
+class Evaluator:
+    """A forecaster with the data that it is measured on.
+
+    Args:
+        forecaster: in eval mode.
+        source: data of its task, on their own grid.
+        batch: windows that are computed together.
+        quiet: show no progress.
+    """
+
+    def __init__(
+        self, forecaster: Forecaster, source: FieldSource, batch: int = 8, quiet: bool = True
+    ):
+        self.forecaster, self.task = forecaster, forecaster.task
+        self.source = forecaster.view(source)
+        self.batch, self.quiet = batch, quiet
+        self.windows = Windows(self.source, self.task, mode="all")
+        header = self.source.header
+        self.spacetime = header.time_axis is not None
+        self.components = {f.name: header.algebra.grade_sizes[f.grade] for f in header.fields}
+        first = int(self.spacetime)  # axis of space
+        spacing = header.spacing[first:]
+        periodic = tuple(boundary == "periodic" for boundary in header.boundary)[first:]
+
+        def spectrum_error(prediction: Tensor, target: Tensor) -> Tensor:
+            return metrics.spectrum_error(prediction, target, spacing, periodic)
+
+        self.metrics: dict[str, metrics.Metric] = {
+            "mse": metrics.mse,
+            "relative_l2": metrics.relative_l2,
+            "vrmse": metrics.vrmse,
+            "spectrum_error": spectrum_error,
+        }
+        assert set(self.metrics) == {f.name for f in attributes(Errors)}
+
+    # --- data -------------------------------------------------------------------------------------
+
+    def choose(self, count: int, seed: int) -> list[int]:
+        """Numbers of random windows, in order."""
+        rng = np.random.default_rng(seed)
+        return sorted(rng.permutation(len(self.windows))[:count].tolist())
+
+    def read(self, numbers: Sequence[int]) -> Window:
+        """A batch of windows, on the device of the forecaster."""
+        windows = [self.windows[i] for i in numbers]
+        for number, window in zip(numbers, windows, strict=True):
+            if not all(x.isfinite().all() for part in window[:2] for x in part.values()):
+                trajectory, start = self.windows.locate(number)
+                raise ValueError(
+                    f"{self.source.path}: trajectory {trajectory} has values that are not finite "
+                    f"in the window from frame {start}"
+                )
+        device, batch = self.forecaster.device, collate(windows)
+        return Window(
+            {name: x.to(device) for name, x in batch.known.items()},
+            {name: x.to(device) for name, x in batch.target.items()},
+            batch.constants.to(device),
+        )
+
+    def trajectories(self, numbers: Sequence[int], frames: int) -> dict[str, Tensor]:
+        """The first frames of trajectories, field name -> (batch, frames, *space, components)."""
+        parts: dict[str, list[Tensor]] = {name: [] for name in self.components}
+        for number in numbers:
+            for name, array in self.source.read(number, 0, frames).items():
+                x = torch.as_tensor(array).float()
+                if not x.isfinite().all():
+                    raise ValueError(
+                        f"{self.source.path}: trajectory {number} has values of {name} that are "
+                        "not finite"
+                    )
+                parts[name].append(x)
+        device = self.forecaster.device
+        return {name: torch.stack(xs).to(device) for name, xs in parts.items()}
+
+    def steps(self, wanted: int | None) -> int:
+        """Frames of a rollout; by default all there are."""
+        start, frames = self.task.frames_in, self.source.header.frames
+        most = frames - start
+        if wanted is not None and not 1 <= wanted <= most:
+            raise ValueError(
+                f"{self.source.path} has trajectories of {frames} frames, of which the forecaster "
+                f"takes {start}: a rollout can have 1 to {most} steps, got {wanted}"
+            )
+        return most if wanted is None else wanted
+
+    # --- errors -----------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def one_step(self, chosen: Sequence[int]) -> OneStepErrors:
+        """Errors of one application of the forecaster, beside the persistence forecast.
+
+        Args:
+            chosen: numbers of windows.
+        """
+        scores: list[Scores] = []
+        persistent: list[Scores] = []
+        starts = range(0, len(chosen), self.batch)
+        for start in Bar("batches", quiet=self.quiet).over("one step", starts):
+            numbers = chosen[start : start + self.batch]
+            known, target, _ = self.read(numbers)
+            predicted = self.forecaster(known)
+            self._check_finite(predicted, numbers[0])
+            scores.append(metrics.scores(predicted, target, self.metrics))
+            still = persistence(known, self.task.frames_out)
+            persistent.append(metrics.scores(still, target, self.metrics))
+        fields, total = self._means(scores)
+        scale = self.forecaster.units.scale
+        scaled = sum(
+            count * fields[name].mse / scale[name] ** 2 for name, count in self.components.items()
+        )
+        return OneStepErrors(
+            total=total,
+            scaled_mse=scaled / sum(self.components.values()),
+            fields=fields,
+            persistence=self._means(persistent)[1],
+        )
+
+    def _check_finite(self, predicted: Frames, number: int) -> None:
+        if bad := [name for name, x in predicted.items() if not x.isfinite().all()]:
+            raise NonFinitePrediction(
+                f"the prediction of {', '.join(bad)} is not finite for a window from trajectory, "
+                f"frame {self.windows.locate(number)}: the weights may be broken, or the data are "
+                "not in the units of the training data"
+            )
+
+    def _means(self, scores: Sequence[Scores]) -> tuple[dict[str, Errors], Errors]:
+        """Means over windows and frames: of each field, and of all."""
+        joined = {
+            name: {m: torch.cat([batch[name][m] for batch in scores]) for m in self.metrics}
+            for name in self.components
+        }
+        total = metrics.total(joined, self.components)
+        fields = {name: _errors(values) for name, values in joined.items()}
+        return fields, _errors(total)
+
+    # --- rollouts ---------------------------------------------------------------------------------
+
+    def rollouts(self, count: int, steps: int | None = None) -> tuple[RolloutErrors, Samples]:
+        """Errors by step, and the first trajectory for pictures.
+
+        Args:
+            count: use the first so many trajectories.
+            steps: frames to forecast; by default all there are to compare with.
+        """
+        start, steps = self.task.frames_in, self.steps(steps)
+        functions = {name: self.metrics[name] for name in ("mse", "relative_l2")}
+        functions["correlation"] = metrics.correlation
+        curves: list[dict[str, Tensor]] = []
+        persistent: list[Tensor] = []
+        stable: list[int] = []
+        samples: Samples | None = None
+        begins = range(0, count, self.batch)
+        for begin in Bar("batches", quiet=self.quiet).over("rollout", begins):
+            numbers = range(begin, min(begin + self.batch, count))
+            frames = self.trajectories(numbers, start + steps)
+            known = {name: x[:, :start] for name, x in frames.items()}
+            forecast = rollout(self.forecaster, frames, steps)
+            scores = metrics.scores(forecast.prediction, forecast.target, functions)
+            curves.append(metrics.total(scores, self.components))
+            still = metrics.scores(persistence(known, steps), forecast.target, functions)
+            persistent.append(metrics.total(still, self.components)["relative_l2"])
+            stable += forecast.stable.tolist()
+            samples = samples or self._samples(known, forecast)
+        assert samples is not None
+        means = {
+            name: torch.cat([c[name] for c in curves]).nanmean(0).tolist() for name in functions
+        }
+        still_means = torch.cat(persistent).nanmean(0).tolist()
+        return self._rollout_errors(means, still_means, stable), samples
+
+    def _samples(self, known: Frames, forecast: Rollout) -> Samples:
+        """The first trajectory of a batch."""
+        beginning, target, prediction = (
+            {name: x[0].cpu().numpy().astype(np.float32) for name, x in fields.items()}
+            for fields in (known, forecast.target, forecast.prediction)
+        )
+        steps = next(iter(forecast.target.values())).shape[1]
+        times = np.asarray(self._times(steps), np.float32)
+        return Samples(beginning, target, prediction, times)
+
+    def _times(self, steps: int) -> list[float]:
+        """Since the last known frame."""
+        return [self.source.header.frame_spacing * step for step in range(1, steps + 1)]
+
+    def _rollout_errors(
+        self, means: dict[str, list[float]], persistent: list[float], stable: list[int]
+    ) -> RolloutErrors:
+        """Curves up to the step at which the first trajectory was given up."""
+        steps, horizon = len(persistent), min(stable)
+        # a mean over the survivors only would look better the more are lost
+        curves = {m: v[:horizon] + [math.nan] * (steps - horizon) for m, v in means.items()}
+        numbers = list(range(1, steps + 1))
+        lost = metrics.correlation_time(curves["correlation"], numbers)
+        return RolloutErrors(
+            steps=numbers,
+            times=self._times(steps),
+            **curves,
+            correlation_time=None if lost is None else lost * self.source.header.frame_spacing,
+            correlation_frames=lost,
+            stable_steps=horizon,
+            stable=stable,
+            persistence=persistent,
+        )
+
+    # --- symmetry ---------------------------------------------------------------------------------
+
+    def symmetry(self, chosen: Sequence[int], seed: int = 0) -> SymmetryErrors:
+        """Violations of symmetries, and errors of forecasts for other observers.
+
+        Args:
+            chosen: numbers of windows, of which at most four batches are used.
+            seed: of random transformations.
+        """
+        bar = Bar("transformations", quiet=self.quiet)
+        precise = symmetry.in_float64(self.forecaster)
+        x = precise.pack(_double(self.read(_spread(chosen, 2)).known))
+        cube = precise.pack(_double(self._cube())) if self.spacetime else x
+        wide = cube if cube.shape[2] > x.shape[2] else x  # room in time for an interior
+        grid = tuple(wide.shape[2:-1])
+        radii = symmetry.receptive_field(precise, grid, seed)
+        return SymmetryErrors(
+            receptive_field=list(radii),
+            interior=symmetry.has_interior(self.task, grid, radii),
+            group=symmetry.symmetry_group(precise),
+            translation=symmetry.translation_error(precise, wide, radii, seed),
+            point_group=symmetry.point_group_error(precise, x, seed=seed),
+            rotation=symmetry.motion_errors(
+                precise,
+                x,
+                symmetry.rotations(self.task, seed),
+                lambda angles: bar.over("rotations", angles),
+            ),
+            boost=symmetry.motion_errors(
+                precise,
+                cube,
+                symmetry.boosts(self.task, seed),
+                lambda rapidities: bar.over("boosts", rapidities),
+            ),
+            observers=observer_errors(
+                self.forecaster,
+                self.source.header,
+                self.read(_spread(chosen, 4 * self.batch)),
+                progress=lambda views: bar.over("other observers", views),
+            ),
+        )
+
+    def _cube(self) -> Frames:
+        """Fields on a cube of spacetime as large as the data allow: room for boosts."""
+        header = self.source.header
+        size = min(header.frames, *header.grid, CUBES.get(self.task.dim, 8))
+        size -= size % (8 if size >= 16 else 2)
+        fields = self.trajectories(range(min(2, len(self.source))), max(size, 1))
+        for axis, n in enumerate(header.grid):
+            fields = {name: f.narrow(2 + axis, (n - size) // 2, size) for name, f in fields.items()}
+        return fields
+
+    # --- cost -------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def cost(self, chosen: Sequence[int]) -> Cost:
+        """Speed and memory of forecasts.
+
+        Args:
+            chosen: numbers of windows, of which the first batch is used.
+        """
+        known = self.read(chosen[: self.batch]).known
+        size = len(next(iter(known.values())))
+        seconds = []
+        for _ in range(4):  # the first one warms up
+            start = time.perf_counter()
+            predicted = self.forecaster(known)
+            float(next(iter(predicted.values())).sum())  # waits for the device
+            seconds.append(time.perf_counter() - start)
+        single = {name: x[:1] for name, x in known.items()}
+        return Cost(
+            windows_per_second=size / min(seconds[1:]),
+            batch=size,
+            peak_bytes=peak_memory(lambda: self.forecaster(single)),
+            parameters=self.forecaster.n_parameters(),
+        )
+
+
+def _errors(scores: dict[str, Tensor]) -> Errors:
+    """Means of metric -> (batch, frames)."""
+    return Errors(**{name: metrics.mean(values) for name, values in scores.items()})
+
+
+def _double(fields: Frames) -> dict[str, Tensor]:
+    return {name: x.double() for name, x in fields.items()}
+
+
+def _spread(chosen: Sequence[int], count: int) -> list[int]:
+    """A few of many, from all trajectories and times."""
+    places = np.linspace(0, len(chosen) - 1, min(count, len(chosen)))
+    return [chosen[round(i)] for i in places]

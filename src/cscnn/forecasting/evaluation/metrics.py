@@ -1,0 +1,225 @@
+"""How far a forecast is from the truth: pure functions of a field's physical components.
+
+A field is a tensor (batch, frames, *space, components). All functions return one number for each
+sample and frame, (batch, frames), in float64. Components are pooled, so that the result does not
+depend on the direction of the axes. Where a relative error has no meaning, because the target is
+zero or constant in space, it is NaN; `mean` leaves those out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+#: Squares below this part of the target's are rounding of single precision, not a signal.
+NEGLIGIBLE = 1e-12
+
+#: Correlation at which a forecast counts as lost.
+THRESHOLD = 0.8
+
+Metric = Callable[[Tensor, Tensor], Tensor]
+
+
+def mse(prediction: Tensor, target: Tensor) -> Tensor:
+    """Mean square of the error over space and components."""
+    p, t = _pair(prediction, target)
+    return (p - t).square().flatten(2).mean(2)
+
+
+def relative_l2(prediction: Tensor, target: Tensor) -> Tensor:
+    """|prediction - target| / |target|."""
+    p, t = _pair(prediction, target)
+    return _ratio((p - t).square().flatten(2).sum(2), t.square().flatten(2).sum(2)).sqrt()
+
+
+def vrmse(prediction: Tensor, target: Tensor) -> Tensor:
+    """Root mean square error over the target's standard deviation about its mean over space.
+
+    The definition of The Well, with the components of a field pooled. A forecast by the mean of the
+    target has 1.
+    """
+    p, t = _pair(prediction, target)
+    variance = _about_mean(t).square().flatten(2).mean(2)
+    return _ratio((p - t).square().flatten(2).mean(2), variance, _size(t)).sqrt()
+
+
+def correlation(prediction: Tensor, target: Tensor) -> Tensor:
+    """Pearson's correlation of prediction and target, each about its mean over space."""
+    p, t = _pair(prediction, target)
+    a, b = _about_mean(p), _about_mean(t)
+    squares = [x.square().flatten(2).sum(2) for x in (a, b)]
+    points = t[0, 0].numel()
+    known = squares[1] > NEGLIGIBLE * points * _size(t)
+    value = (a * b).flatten(2).sum(2) / (squares[0] * squares[1]).sqrt().clamp(min=1e-300)
+    return torch.where(known, value, math.nan)
+
+
+def spectrum(
+    field: Tensor, spacing: Sequence[float] | None = None, periodic: Sequence[bool] | None = None
+) -> Tensor:
+    """Power in shells of equal wave number, summed over components: (batch, frames, shells).
+
+    Shells are as wide as the largest of the axes' lowest wave numbers, and end where the first axis
+    cannot resolve them. Axes that are not periodic are faded out at their ends (Hann).
+
+    Args:
+        field: (batch, frames, *space, components).
+        spacing: distance of points, for each axis of space.
+        periodic: which axes are periodic; by default all.
+    """
+    space = field.shape[2:-1]
+    spacing = spacing or (1.0,) * len(space)
+    periodic = (True,) * len(space) if periodic is None else periodic
+    if not len(spacing) == len(periodic) == len(space):
+        raise ValueError(
+            f"expected a spacing and a boundary for each of {len(space)} axes of space, got "
+            f"{tuple(spacing)} and {tuple(periodic)}"
+        )
+    x = wide(field)
+    for axis, (n, wraps) in enumerate(zip(space, periodic, strict=True)):
+        if not wraps:
+            fade = torch.hann_window(n + 2, periodic=False, dtype=x.dtype, device=x.device)[1:-1]
+            x = x * fade.reshape(-1, *(1,) * (len(space) - axis))
+    axes = tuple(range(2, 2 + len(space)))
+    power = torch.fft.fftn(x, dim=axes).abs().square().sum(-1).flatten(2)
+    waves = [
+        torch.fft.fftfreq(n, h, dtype=x.dtype, device=x.device)
+        for n, h in zip(space, spacing, strict=True)
+    ]
+    size = sum(k.square() for k in torch.meshgrid(*waves, indexing="ij"))
+    assert isinstance(size, Tensor)
+    width = max(1 / (n * h) for n, h in zip(space, spacing, strict=True))
+    shells = int(min(0.5 / h for h in spacing) / width + 1e-9) + 1
+    number = (size.sqrt() / width + 0.5 - 1e-9).floor().long().flatten()
+    kept = number < shells
+    result = x.new_zeros(*power.shape[:2], shells)
+    return result.index_add_(2, number[kept], power[:, :, kept])
+
+
+def spectrum_error(
+    prediction: Tensor,
+    target: Tensor,
+    spacing: Sequence[float] | None = None,
+    periodic: Sequence[bool] | None = None,
+) -> Tensor:
+    """Mean over shells of |P - T| / (P + T) between the power spectra P and T: from 0 to 1.
+
+    All scales count equally: a blurred forecast has a large error here, and a small mean square
+    error. Shells in which both have no power to speak of are left out.
+    """
+    p, t = (spectrum(x, spacing, periodic) for x in _pair(prediction, target))
+    floor = NEGLIGIBLE * t.sum(-1, keepdim=True)
+    counts = (p > floor) | (t > floor)
+    difference = torch.where(counts, (p - t).abs() / (p + t).clamp(min=1e-300), 0.0)
+    number = counts.sum(-1)
+    return torch.where(number > 0, difference.sum(-1) / number.clamp(min=1), math.nan)
+
+
+def correlation_time(
+    values: Sequence[float], times: Sequence[float], threshold: float = THRESHOLD
+) -> float | None:
+    """When the correlation first falls below a threshold, interpolated; None if it does not.
+
+    Args:
+        values: correlation at each time; NaN counts as none.
+        times: since the last known frame, where the correlation is 1. In frames or units of time.
+
+    Example:
+        >>> correlation_time([0.9, 0.5], [2, 4], threshold=0.75)
+        2.75
+    """
+    if len(values) != len(times):
+        raise ValueError(f"expected a time for each value, got {len(values)} and {len(times)}")
+    before, known = 0.0, 1.0
+    for time, value in zip(times, values, strict=True):
+        value = value if math.isfinite(value) else 0.0
+        if value < threshold:
+            return before + (time - before) * (known - threshold) / (known - value)
+        before, known = time, value
+    return None
+
+
+def scores(
+    prediction: Mapping[str, Tensor],
+    target: Mapping[str, Tensor],
+    functions: Mapping[str, Metric],
+) -> dict[str, dict[str, Tensor]]:
+    """Metrics of all fields: field -> metric -> (batch, frames).
+
+    Args:
+        prediction, target: field name -> (batch, frames, *space, components).
+        functions: metric name -> function.
+    """
+    return {
+        field: {
+            name: function(prediction[field], target[field]) for name, function in functions.items()
+        }
+        for field in target
+    }
+
+
+def total(
+    fields: Mapping[str, Mapping[str, Tensor]], components: Mapping[str, int]
+) -> dict[str, Tensor]:
+    """One number for all fields: metric -> (batch, frames).
+
+    The mean square error is the mean over all components, as in the paper. The others have no
+    units, they are means over fields.
+
+    Args:
+        fields: from `scores`.
+        components: field name -> number of components.
+    """
+    share = sum(components.values())
+    first = next(iter(fields.values()))
+    result = {}
+    for metric in first:
+        values = torch.stack([numbers[metric] for numbers in fields.values()])
+        if metric == "mse":
+            weights = [components[name] / share for name in fields]
+            result[metric] = torch.einsum("f,fbt->bt", values.new_tensor(weights), values)
+        else:
+            result[metric] = values.nanmean(0)
+    return result
+
+
+def has_float64(device: torch.device) -> bool:
+    """Whether a device computes in float64; Apple's GPUs do not."""
+    return device.type != "mps"
+
+
+def wide(x: Tensor) -> Tensor:
+    """In float64, on the CPU if need be."""
+    return x.double() if has_float64(x.device) else x.cpu().double()
+
+
+def mean(values: Tensor) -> float:
+    """The mean without NaN; NaN if nothing is left."""
+    return float(wide(values).nanmean())
+
+
+def _pair(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    if prediction.shape != target.shape or target.dim() < 4:
+        raise ValueError(
+            "expected two fields (batch, frames, *space, components), got shapes "
+            f"{tuple(prediction.shape)} and {tuple(target.shape)}"
+        )
+    return wide(prediction), wide(target)
+
+
+def _about_mean(x: Tensor) -> Tensor:
+    return x - x.mean(tuple(range(2, x.dim() - 1)), keepdim=True)
+
+
+def _size(x: Tensor) -> Tensor:
+    """Mean square."""
+    return x.square().flatten(2).mean(2)
+
+
+def _ratio(error: Tensor, scale: Tensor, size: Tensor | None = None) -> Tensor:
+    """error / scale, NaN where the scale is zero or rounding."""
+    known = scale > (0 if size is None else NEGLIGIBLE * size)
+    return torch.where(known, error / scale.clamp(min=1e-300), math.nan)

@@ -1,0 +1,127 @@
+"""An evaluation as text."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import astuple, fields
+
+from cscnn.forecasting.evaluation.results import (
+    Cost,
+    Errors,
+    Evaluation,
+    ObserverErrors,
+    OneStepErrors,
+    RolloutErrors,
+    SymmetryErrors,
+)
+
+SHOWN = 8  #: steps of a rollout in the table
+
+Rows = list[tuple[str, ...]]
+
+
+def table(evaluation: Evaluation) -> str:
+    """The contents of evaluation.json as text."""
+    return "\n\n".join(
+        [
+            _head(evaluation),
+            _one_step(evaluation.one_step),
+            _rollout(evaluation.rollout),
+            *_symmetry(evaluation.symmetry),
+            _cost(evaluation.cost),
+        ]
+    )
+
+
+def _head(evaluation: Evaluation) -> str:
+    model, data = evaluation.model, evaluation.data
+    return (
+        f"{evaluation.run}: {model.name}, {model.parameters:,} parameters\n"
+        f"{data.windows} windows of {data.trajectories} trajectories, split {data.split}, "
+        f"{data.path}"
+    )
+
+
+def _one_step(one_step: OneStepErrors) -> str:
+    rows: Rows = [("one step", *(field.name for field in fields(Errors)))]
+    for title, errors in (
+        *one_step.fields.items(),
+        ("all fields", one_step.total),
+        ("persistence forecast", one_step.persistence),
+    ):
+        rows.append((title, *(_number(value) for value in astuple(errors))))
+    return _aligned(rows)
+
+
+def _rollout(rollout: RolloutErrors) -> str:
+    count = len(rollout.steps)
+    # about equally spaced, the last one included
+    chosen = sorted({round(i * (count - 1) / (SHOWN - 1)) for i in range(SHOWN)})
+    rows: Rows = [("rollout", *(f"step {rollout.steps[i]}" for i in chosen))]
+    for title, values in (
+        ("time", rollout.times),
+        ("mse", rollout.mse),
+        ("relative_l2", rollout.relative_l2),
+        ("persistence forecast", rollout.persistence),
+        ("correlation", rollout.correlation),
+    ):
+        rows.append((title, *(_number(values[i]) for i in chosen)))
+    lost = rollout.correlation_time
+    when = "not within these steps" if lost is None else f"after {_number(lost)} units of time"
+    return (
+        _aligned(rows)
+        + f"\ncorrelation below 0.8: {when}; stable for {rollout.stable_steps} of {count} steps"
+    )
+
+
+def _symmetry(symmetry: SymmetryErrors) -> list[str]:
+    rows: Rows = [
+        ("symmetry", "|f(gx) - gf(x)| / |f(gx) + gf(x)|", "interpolation"),
+        ("translation", _number(symmetry.translation), ""),
+        ("point group", _number(symmetry.point_group), ""),
+    ]
+    for title, motion, unit in (
+        ("rotation", symmetry.rotation, "°"),
+        ("boost", symmetry.boost, ""),
+    ):
+        if motion is not None:
+            for value, *errors in zip(motion.values, motion.errors, motion.floors, strict=True):
+                rows.append((f"{title} {value:g}{unit}", *map(_number, errors)))
+    text = _aligned(rows)
+    extent = " × ".join(str(2 * n + 1) for n in symmetry.receptive_field)
+    text += f"\nreceptive field: {extent} points"
+    if not symmetry.interior:
+        text += "\nIt reaches the borders from every point: they add to the translation error."
+    return [text] if symmetry.observers is None else [text, _observers(symmetry.observers)]
+
+
+def _observers(observers: ObserverErrors) -> str:
+    rows: Rows = [(f"{observers.kind} observers", "mse", "relative_l2")]
+    for observer, *errors in zip(
+        observers.observers, observers.mse, observers.relative_l2, strict=True
+    ):
+        name = observer if isinstance(observer, str) else f"rapidity {observer:g}"
+        rows.append((name, *map(_number, errors)))
+    rows.append(("worst", _number(observers.worst), ""))
+    return _aligned(rows)
+
+
+def _cost(cost: Cost) -> str:
+    return (
+        f"cost: {cost.windows_per_second:.3g} windows/s, {cost.peak_bytes / 1e6:,.1f} MB for a "
+        f"window, {cost.parameters:,} parameters"
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}" if math.isfinite(value) else "–"
+
+
+def _aligned(rows: Rows) -> str:
+    """Columns: the first to the left, the others to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        rest = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
+        lines.append("  ".join([row[0].ljust(widths[0]), *rest]).rstrip())
+    return "\n".join(lines)

@@ -1,0 +1,111 @@
+"""Trained forecasters for programs that do not have this library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.export import ExportedProgram
+
+from cscnn._util.checks import check_int
+from cscnn._util.files import replacing
+from cscnn._util.optional import require
+from cscnn.forecasting.forecaster import Forecaster
+from cscnn.networks import plain_convolutions
+
+SUFFIXES = (".pt2", ".onnx")  #: of torch.export, and of ONNX
+
+#: Largest relative difference between an exported forecaster and the original.
+TOLERANCE = 1e-3
+
+Fields = dict[str, Tensor]
+
+
+def deployable(forecaster: Forecaster) -> Forecaster:
+    """The same forecaster with torch's convolutions; units and constants stay inside."""
+    network = plain_convolutions(forecaster.network)
+    copied = Forecaster(network, forecaster.task, forecaster.units, forecaster.cells)
+    return copied.to(forecaster.device).eval()
+
+
+def export(
+    forecaster: Forecaster, path: str | Path, *, grid: Sequence[int], batch: int = 1
+) -> float:
+    """Write one application of a forecaster, read it again, and compare it with the original.
+
+    The program takes and returns physical fields, field name -> (batch, frames, *grid, components):
+    ``frames_in`` frames in, ``frames_out`` frames out. In ONNX an input has the name of its field,
+    and the output is called ``forecast_`` and that name.
+
+    Args:
+        forecaster: in eval mode.
+        path: ``.pt2`` for ``torch.export``, or ``.onnx``.
+        grid: points per axis of space, as the network sees them (see `Forecaster.view`).
+        batch: size of batches that it will take.
+
+    Returns:
+        the largest relative difference between the exported forecaster and the original.
+    """
+    path = Path(path)
+    if path.suffix not in SUFFIXES:
+        raise ValueError(f"the file must end in {' or '.join(SUFFIXES)}, got {path.name}")
+    frames = _example(forecaster, grid, check_int("batch", batch, low=1))
+    with torch.no_grad():
+        expected = forecaster(frames)
+        program = torch.export.export(deployable(forecaster), (frames,))
+        with replacing(path) as temporary:
+            write = _write_torch if path.suffix == ".pt2" else _write_onnx
+            error = _difference(write(program, frames, temporary), expected)
+            if not error < TOLERANCE:
+                raise ValueError(
+                    f"the exported forecaster differs from the original by {error:.2g}"
+                )
+    return error
+
+
+def _example(forecaster: Forecaster, grid: Sequence[int], batch: int) -> Fields:
+    """Noise of the size of the training data, in physical units."""
+    task = forecaster.task
+    axes = task.dim - (task.time_axis is not None)
+    if len(grid) != axes:
+        raise ValueError(
+            f"task {task.name} has {axes} axes of space, got grid {' '.join(map(str, grid))}"
+        )
+    generator = torch.Generator().manual_seed(0)
+    noise = {
+        f.name: torch.randn(
+            batch, task.frames_in, *grid, task.algebra.grade_sizes[f.grade], generator=generator
+        )
+        for f in task.fields
+    }
+    physical = forecaster.units.physical(noise)
+    return {name: x.to(forecaster.device, forecaster.dtype) for name, x in physical.items()}
+
+
+def _difference(fields: Fields, expected: Fields) -> float:
+    """Largest error of a field, relative to its largest value."""
+    return max(
+        float((fields[name].to(x) - x).abs().max() / x.abs().max()) for name, x in expected.items()
+    )
+
+
+def _write_torch(program: ExportedProgram, frames: Fields, path: Path) -> Fields:
+    """Write a file .pt2, and what it makes of the frames."""
+    torch.export.save(program, path)
+    return dict(torch.export.load(path).module()(frames))
+
+
+def _write_onnx(program: ExportedProgram, frames: Fields, path: Path) -> Fields:
+    """Write a file .onnx, and what it makes of the frames."""
+    require("onnxscript", "exporting to ONNX", "onnx")
+    runtime = require("onnxruntime", "exporting to ONNX", "onnx")
+    outputs = [f"forecast_{name}" for name in frames]
+    torch.onnx.export(
+        program, (), str(path), dynamo=True, external_data=False, verbose=False,
+        input_names=list(frames), output_names=outputs,
+    )  # fmt: skip
+    session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    arrays = session.run(outputs, {name: x.cpu().numpy() for name, x in frames.items()})
+    return {name: torch.as_tensor(a) for name, a in zip(frames, arrays, strict=True)}

@@ -1,0 +1,369 @@
+"""`Forecaster`: a network with everything that turns it into a physical forecast."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from cscnn._util.checks import check_int
+from cscnn._util.files import write_bytes
+from cscnn._util.jsonform import from_json, to_json
+from cscnn._util.optional import require
+from cscnn.data import Coarse, FieldSource, open_fields
+from cscnn.data.coarse import coarse
+from cscnn.forecasting.task import Task
+from cscnn.forecasting.units import Units
+from cscnn.forecasting.windows import Window
+from cscnn.networks import (
+    Calibrated,
+    build,
+    calibrate_,
+    count_parameters,
+    fit_budget,
+)
+from cscnn.networks.registry import entry, json_options
+
+FORMAT = 2  #: of files; raised when entries change their meaning
+KEY = "cscnn_forecaster"  #: of the description in a file
+
+Frames = Mapping[str, Tensor]  #: field name -> (batch, frames, *space, components)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a network was made: its name in the registry, and its options as JSON knows them."""
+
+    name: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a file says beside the weights."""
+
+    format: int
+    network: Recipe
+    task: Task
+    units: Units
+    cells: int = 1
+
+
+class Forecaster(nn.Module):
+    """A network, its task, its units and its cells: physical fields in, physical fields out.
+
+    Args:
+        network: (batch, channels of task.input_type, *grid, blades) -> (batch, channels of
+            task.output_type, *grid, blades), in scaled units.
+        task: what is forecast.
+        units: in which the network computes; by default those of the data.
+        cells: the network sees means over cells of so many points per axis of the data.
+        recipe: how the network was made, so that a file can say it.
+
+    Example:
+        >>> from cscnn.forecasting import Field, Task
+        >>> waves = Task("waves", (1, 1), (Field("height", 0), Field("velocity", 1)))
+        >>> forecaster = Forecaster.build("cs_resnet", waves, width=2, blocks=1, kernel_size=3)
+        >>> grid = (1, 4, 16, 16)
+        >>> frames = {"height": torch.randn(*grid, 1), "velocity": torch.randn(*grid, 2)}
+        >>> forecaster(frames, steps=3)["velocity"].shape
+        torch.Size([1, 3, 16, 16, 2])
+    """
+
+    constants: Tensor
+
+    def __init__(
+        self,
+        network: nn.Module,
+        task: Task,
+        units: Units | None = None,
+        cells: int = 1,
+        recipe: Recipe | None = None,
+    ):
+        super().__init__()
+        self.network, self.task = network, task
+        self.units = units or Units.physical_units(f.name for f in task.fields)
+        self._check_units()
+        self.cells = check_int("cells", cells, low=1)
+        self.recipe = recipe
+        self.register_buffer("constants", task.constant_multivectors(), persistent=False)
+
+    def _check_units(self) -> None:
+        """Raise unless every field has a scale and only scalars are shifted."""
+        for quantity in self.task.fields:
+            if quantity.name not in self.units.scale:
+                known = ", ".join(self.units.scale)
+                raise ValueError(f"no scale for field {quantity.name!r}: there are {known}")
+            if quantity.grade and self.units.shift.get(quantity.name):
+                raise ValueError(
+                    f"field {quantity.name} has grade {quantity.grade}, and units shift it by "
+                    f"{self.units.shift[quantity.name]}: only scalars can be shifted"
+                )
+
+    @classmethod
+    def build(
+        cls,
+        name: str,
+        task: Task,
+        units: Units | None = None,
+        cells: int = 1,
+        *,
+        params: int | None = None,
+        calibrate: bool = True,
+        **options: Any,
+    ) -> Forecaster:
+        """A forecaster with a fresh network.
+
+        Args:
+            name: of the network, see `cscnn.networks.names`.
+            task: what is forecast.
+            units, cells: as above.
+            params: instead of a width, a number of parameters to come as close to as possible.
+            calibrate: set the initial scales of steerable networks by a pass of noise.
+            options: of the network, e.g. ``width``.
+        """
+        if entry(name).interface == "points":
+            raise ValueError(
+                f"{name} serves point sets and curved spaces, not grids like that of task "
+                f"{task.name}: build cscnn.networks.CSPointNet for CliffordAlgebra({task.metric})"
+            )
+        signature = (name, task.input_type, task.output_type)
+        if params is not None:
+            if options.get("width") is not None:
+                raise ValueError(
+                    f"give width or params, not both: got {options['width']} and {params}"
+                )
+            options = fit_budget(*signature, params, task.grid, **options)
+        options = json_options(options)
+        network = build(*signature, task.grid, **options)
+        if calibrate and isinstance(network, Calibrated):
+            calibrate_for(network, task)
+        return cls(network, task, units, cells, Recipe(name, options))
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the weights, or of the constants if there are no weights."""
+        dtypes = (p.dtype for p in self.network.parameters() if p.is_floating_point())
+        return next(dtypes, self.constants.dtype)
+
+    @property
+    def device(self) -> torch.device:
+        """Of the weights."""
+        return next(self.network.parameters(), self.constants).device
+
+    @property
+    def name(self) -> str:
+        """Of the network."""
+        return self.recipe.name if self.recipe else type(self.network).__name__
+
+    def n_parameters(self) -> int:
+        """Number of trainable numbers."""
+        return count_parameters(self.network)
+
+    # --- forecasts --------------------------------------------------------------------------------
+
+    def forward(
+        self, frames: Frames, steps: int | None = None, constants: Tensor | None = None
+    ) -> dict[str, Tensor]:
+        """Forecast, feeding predictions back for as many frames as are wanted.
+
+        Args:
+            frames: field name -> (batch, at least frames_in, *space, components), in physical
+                units and on the grid of `view`: means over ``cells`` points of the data. The last
+                ``frames_in`` count.
+            steps: frames to forecast; by default ``frames_out``.
+            constants: in place of those of the task, see `predict`.
+
+        Returns:
+            field name -> (batch, steps, *space, components), in the dtype of the weights.
+        """
+        steps = self.task.frames_out if steps is None else steps
+        return self.roll_out(frames, steps, constants=constants)
+
+    def roll_out(
+        self,
+        frames: Frames,
+        steps: int,
+        constants: Tensor | None = None,
+        guard: Callable[[dict[str, Tensor]], Frames | None] | None = None,
+    ) -> dict[str, Tensor]:
+        """`forward`, with a look at every block of new frames.
+
+        If frames are channels, predictions take the place of the oldest frames; if time is an axis
+        of the grid, block follows block. Both is the same: the last ``frames_in`` frames are known.
+
+        Args:
+            guard: gets new frames (batch, frames_out, *space, components) and returns what is fed
+                back; None from it ends the forecast early.
+        """
+        check_int("steps", steps, low=1)
+        seen = self.task.frames_in
+        known = {name: self._recent(name, x) for name, x in frames.items()}
+        blocks: list[dict[str, Tensor]] = []
+        while len(blocks) * self.task.frames_out < steps:
+            x = self.pack(known)
+            new = self.unpack(self.predict(x, constants))
+            blocks.append(new)
+            kept = new if guard is None else guard(new)
+            if kept is None:
+                break
+            known = {n: torch.cat([x, kept[n].to(x)], 1)[:, -seen:] for n, x in known.items()}
+        return {name: torch.cat([b[name] for b in blocks], 1)[:, :steps] for name in known}
+
+    def _recent(self, name: str, x: Tensor) -> Tensor:
+        """The last frames, on the device of the weights."""
+        seen = self.task.frames_in
+        if x.dim() < 4 or x.shape[1] < seen:
+            raise ValueError(
+                f"field {name} must be (batch, frames, *space, components) with at least {seen} "
+                f"frames, got {tuple(x.shape)}"
+            )
+        return x[:, -seen:].to(self.device, torch.promote_types(x.dtype, self.dtype))
+
+    def pack(self, frames: Frames) -> Tensor:
+        """Physical fields as the network's multivectors: (batch, channels, *grid, blades)."""
+        scaled = self.units.scaled(frames)
+        return self.task.pack({name: x.to(self.dtype) for name, x in scaled.items()})
+
+    def unpack(self, x: Tensor) -> dict[str, Tensor]:
+        """The network's multivectors as physical fields."""
+        return self.units.physical(self.task.unpack(x))
+
+    def predict(self, x: Tensor, constants: Tensor | None = None) -> Tensor:
+        """One application of the network, in scaled units.
+
+        Args:
+            x: (batch, task.in_channels, *grid, blades), from `pack`.
+            constants: (constants, blades) or (batch, constants, blades), see `Task.constants`; by
+                default those of the task. Transform them with the field to test equivariance.
+        """
+        task, algebra = self.task, self.task.algebra
+        if x.dim() != task.dim + 3 or x.shape[1] != task.in_channels:
+            expected = f"(batch, {task.in_channels}, {'*, ' * task.dim}{algebra.n_blades})"
+            raise ValueError(
+                f"task {task.name} takes fields of shape {expected}, got {tuple(x.shape)}"
+            )
+        known = self.constants if constants is None else constants
+        count = len(task.constants)
+        if tuple(known.shape[-2:]) != (count, algebra.n_blades) or known.dim() > 3:
+            raise ValueError(
+                f"task {task.name} has {count} constants, i.e. a tensor ({count}, "
+                f"{algebra.n_blades}), got {tuple(known.shape)}"
+            )
+        if count:
+            known = known.to(x).expand(x.shape[0], count, algebra.n_blades)
+            known = known.reshape(*known.shape[:2], *(1,) * task.dim, -1)
+            x = torch.cat([x, known.expand(*known.shape[:2], *x.shape[2:])], 1)
+        y = self.network(x)
+        assert isinstance(y, Tensor)
+        return y
+
+    def loss(self, window: Window) -> Tensor:
+        """Mean square error of a batch of windows, in scaled units, of components with data."""
+        predicted = self.predict(self.pack(window.known), window.constants)
+        error = predicted - self.pack(window.target)
+        return self.task.output_type.extract(error).square().mean()
+
+    # --- data -------------------------------------------------------------------------------------
+
+    def view(self, data: FieldSource | str | Path) -> FieldSource | Coarse:
+        """Data as the network sees them, if they are of its task."""
+        source = data if isinstance(data, FieldSource) else open_fields(data)
+        seen = coarse(source, self.cells)
+        try:
+            self.task.check_data(seen.header)
+        except ValueError as error:
+            raise ValueError(f"{source.path} is not for this forecaster: {error}") from error
+        return seen
+
+    # --- files ------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path, weights: Mapping[str, Tensor] | None = None) -> None:
+        """Write one safetensors file that says in its metadata what it is; whole or not at all.
+
+        Args:
+            path: the file.
+            weights: instead of those of the network, e.g. gathered from several devices.
+        """
+        to_bytes = require("safetensors.torch", "saving a forecaster", "train").save
+        if self.recipe is None:
+            raise ValueError(
+                "this forecaster does not know how its network was made: give it a recipe, or make "
+                "it by Forecaster.build"
+            )
+        text = json.dumps(to_json(self._description()))
+        weights = self.network.state_dict() if weights is None else weights
+        tensors = {name: t.detach().cpu().contiguous() for name, t in weights.items()}
+        write_bytes(Path(path), to_bytes(tensors, {KEY: text}))
+
+    def _description(self) -> Description:
+        assert self.recipe is not None
+        return Description(FORMAT, self.recipe, self.task, self.units, self.cells)
+
+    @classmethod
+    def load(cls, path: str | Path, device: torch.device | str = "cpu") -> Forecaster:
+        """Read a forecaster from a file, or from the folder of a run, in eval mode.
+
+        Args:
+            path: what `save` has written, or a folder that holds ``model.safetensors``.
+            device: where to put it.
+        """
+        path = Path(path)
+        file = path / "model.safetensors" if path.is_dir() else path
+        description, tensors = _read(file)
+        recipe, task = description.network, description.task
+        signature = (recipe.name, task.input_type, task.output_type, task.grid)
+        dtype = next((t.dtype for t in tensors.values() if t.is_floating_point()), torch.float32)
+        try:
+            with torch.random.fork_rng(devices=[]):  # the weights that are drawn are overwritten
+                network = build(*signature, **recipe.options).to(dtype)
+            network.load_state_dict(tensors, assign=True)
+        except (ValueError, TypeError, RuntimeError) as error:
+            reason = " ".join(str(error).split())
+            raise ValueError(f"{file}: cannot build {recipe.name} from it: {reason}") from error
+        forecaster = cls(network, task, description.units, description.cells, recipe)
+        return forecaster.to(device).eval()
+
+
+def _read(path: Path) -> tuple[Description, dict[str, Tensor]]:
+    """Description and weights of a file."""
+    safetensors = require("safetensors", "loading a forecaster", "train")
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path} with a forecaster")
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except safetensors.SafetensorError as error:
+        raise ValueError(f"{path} is not a readable safetensors file: {error}") from error
+    if KEY not in metadata:
+        old = "it was written by an older cscnn" if "cscnn_model" in metadata else "who wrote it?"
+        raise ValueError(f"{path} does not describe a forecaster of cscnn: {old}")
+    try:
+        data = json.loads(metadata[KEY])
+    except ValueError as error:
+        raise ValueError(f"{path}: its description is damaged: {error}") from error
+    version = data.get("format") if isinstance(data, dict) else None
+    if version != FORMAT:
+        raise ValueError(f"{path} has format {version}, this cscnn reads {FORMAT}")
+    return from_json(Description, data, str(path)), tensors
+
+
+def calibrate_for(network: nn.Module, task: Task) -> None:
+    """`calibrate_` with noise on the components of a task, and its constants."""
+    multiple = int(getattr(network, "grid_multiple", 2))
+    size = multiple * max(1, {1: 64, 2: 32, 3: 12, 4: 6}[task.dim] // multiple)
+    grid = (size,) * task.dim
+    frames = task.frame_type
+    frames = type(frames)(task.algebra, frames.grades * (task.in_channels // frames.channels))
+    generator = torch.Generator().manual_seed(0)
+    x, other = (frames.noise((2, *grid), generator) for _ in range(2))
+    constants = task.constant_multivectors().reshape(1, -1, *(1,) * task.dim, task.algebra.n_blades)
+    told = constants.expand(2, -1, *grid, -1)
+    noise, other = torch.cat([x, told], 1), torch.cat([other, torch.zeros_like(told)], 1)
+    calibrate_(network, noise, other=other, counted=task.output_type.mask)

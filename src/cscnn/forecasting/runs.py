@@ -1,0 +1,69 @@
+"""The folder of a training run: what is in it, and how to read it."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from cscnn._util.jsonform import read_json
+from cscnn.data import FieldSource, open_fields
+from cscnn.forecasting.forecaster import Forecaster
+from cscnn.forecasting.training.config import TrainConfig
+
+SPLITS = ("train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A folder written by ``cscnn train``.
+
+    ==================== ===========================================================
+    config.json          the resolved configuration
+    model.safetensors    the forecaster with the best weights: all that a forecast needs
+    metrics.csv          a row for each epoch
+    state.ckpt           what is needed to resume
+    evaluation.json      written by ``cscnn evaluate``
+    samples.npz          fields for the report, written by ``cscnn evaluate``
+    ==================== ===========================================================
+    """
+
+    path: Path
+
+    def file(self, name: str) -> Path:
+        """One of the files, which must exist."""
+        path = self.path / name
+        if not path.is_file():
+            hint = "" if self.path.is_dir() else ": there is no such folder"
+            raise FileNotFoundError(f"{self.path} is not a complete run, it has no {name}{hint}")
+        return path
+
+    def config(self) -> TrainConfig:
+        """The resolved configuration."""
+        path = self.file("config.json")
+        data = read_json(path)
+        try:
+            return TrainConfig.from_dict(data)
+        except ValueError as error:
+            raise ValueError(f"{path} is no configuration of a run: {error}") from error
+
+    def forecaster(self, device: torch.device | str = "cpu") -> Forecaster:
+        """The trained forecaster, in eval mode."""
+        return Forecaster.load(self.file("model.safetensors"), device)
+
+    def source(self, split: str) -> FieldSource:
+        """The data of a split, as given in the configuration."""
+        path = getattr(self.config().data, split, None) if split in SPLITS else None
+        if not path:
+            raise ValueError(
+                f"{self.path}: the configuration names no data for split {split!r}; choose "
+                "another --split, or --data FILE"
+            )
+        return open_fields(path)
+
+    def metrics(self) -> list[dict[str, float]]:
+        """A dict for each epoch: epoch, step, train_loss, valid_loss, lr, seconds."""
+        with self.file("metrics.csv").open(newline="", encoding="utf-8") as file:
+            return [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(file)]

@@ -1,0 +1,284 @@
+"""What is forecast: a header of data, and how windows are cut from them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cscnn._util.checks import check_int
+from cscnn._util.jsonform import from_json, to_json
+from cscnn.algebra import CliffordAlgebra
+from cscnn.data.fields import (
+    BOUNDARIES,
+    Background,
+    Field,
+    check_axes,
+    check_boundary,
+    check_fields,
+)
+from cscnn.data.header import Header
+from cscnn.networks import FieldType, Grid
+
+#: Frames of a forecast in spacetime, unless told otherwise or if there are fewer.
+SPACETIME_FRAMES = 16
+
+
+@dataclass(frozen=True)
+class Task:
+    """Predict fields on a grid from earlier ones.
+
+    Args:
+        name: what it is called.
+        metric: one sign per axis of the grid.
+        fields: the quantities of one frame.
+        frames_in, frames_out: frames seen and predicted. If time is an axis of the grid, its sizes.
+        time_axis: the axis of the grid that is time, or None if frames are channels.
+        boundary: ``"periodic"``, ``"wall"`` or ``"open"``, one for each axis or one for all.
+        spacing: distance of grid points, for each axis.
+        frame_spacing: time between frames.
+        backgrounds: known constants that the network is given.
+        displacement: with time as an axis, tell the network by how much the forecast is later: a
+            vector, in units of the input's length. Without it a network that commutes with the
+            reversal of time cannot know where the future is.
+
+    Example:
+        >>> swirl = Task("swirl", (1, 1), (Field("dye", 0), Field("velocity", 1)), frames_in=2)
+        >>> swirl.input_type.channels, swirl.input_type.components
+        (2, 6)
+    """
+
+    name: str
+    metric: tuple[int, ...]
+    fields: tuple[Field, ...]
+    frames_in: int = 4
+    frames_out: int = 1
+    time_axis: int | None = None
+    boundary: tuple[str, ...] | str = "open"
+    spacing: tuple[float, ...] | None = None
+    frame_spacing: float = 1.0
+    backgrounds: tuple[Background, ...] = ()
+    displacement: bool = True
+
+    def __post_init__(self) -> None:
+        dim = self.algebra.dim
+        check_int("frames_in", self.frames_in, low=1)
+        check_int("frames_out", self.frames_out, low=1)
+        check_fields("a task", self.algebra, self.fields, self.backgrounds)
+        if self.time_axis is not None and not 0 <= self.time_axis < dim:
+            raise ValueError(f"time_axis must be one of the {dim} axes, got {self.time_axis}")
+        if self.time_axis is not None and self.frames_in != self.frames_out:
+            raise ValueError(
+                "with time as a grid axis input and output are grids of one size: got "
+                f"{self.frames_in} frames in and {self.frames_out} out"
+            )
+        for name in ("boundary", "spacing"):
+            value = getattr(self, name)
+            if isinstance(value, tuple):
+                check_axes(name, value, dim)
+        check_boundary(self._boundaries)
+
+    @classmethod
+    def from_header(
+        cls,
+        header: Header,
+        *,
+        name: str = "",
+        frames_in: int | None = None,
+        frames_out: int = 1,
+        constants: bool = True,
+    ) -> Task:
+        """A forecasting task on some data.
+
+        Args:
+            header: of the data, as the network shall see them (see `cscnn.data.Coarse`).
+            name: by default that of the generator.
+            frames_in: by default 4, and with time as an axis half a trajectory, at most 16.
+            frames_out: with time as an axis it is the same as ``frames_in``.
+            constants: tell the network backgrounds and displacement.
+        """
+        if header.time_axis is not None:
+            most = min(SPACETIME_FRAMES, header.frames // 2)
+            frames_in = max(1, most) if frames_in is None else frames_in
+            frames_out = frames_in
+        return cls(
+            name or header.generator or "data",
+            header.metric,
+            header.fields,
+            frames_in=4 if frames_in is None else frames_in,
+            frames_out=frames_out,
+            time_axis=header.time_axis,
+            boundary=header.boundary,
+            spacing=header.spacing,
+            frame_spacing=header.frame_spacing,
+            backgrounds=header.backgrounds if constants else (),
+            displacement=constants,
+        )
+
+    # --- space ------------------------------------------------------------------------------------
+
+    @cached_property
+    def algebra(self) -> CliffordAlgebra:
+        """The Clifford algebra of the metric."""
+        return CliffordAlgebra(self.metric)
+
+    @property
+    def dim(self) -> int:
+        """Number of axes of the grid."""
+        return len(self.metric)
+
+    @property
+    def _boundaries(self) -> tuple[str, ...]:
+        return (self.boundary,) * self.dim if isinstance(self.boundary, str) else self.boundary
+
+    @property
+    def padding_mode(self) -> tuple[str, ...]:
+        """Padding mode of each axis."""
+        return tuple(BOUNDARIES[kind] for kind in self._boundaries)
+
+    @property
+    def grid_spacing(self) -> tuple[float, ...]:
+        """Distance of grid points, for each axis."""
+        return self.spacing or (1.0,) * self.dim
+
+    @property
+    def grid(self) -> Grid:
+        """What a network has to know of the grid."""
+        return Grid(self.grid_spacing, self.padding_mode)
+
+    # --- channels ---------------------------------------------------------------------------------
+
+    @cached_property
+    def frame_type(self) -> FieldType:
+        """The multivectors of one frame: fields of different grades share one."""
+        counts = Counter(f.grade for f in self.fields)
+        return FieldType(
+            self.algebra,
+            tuple(
+                tuple(sorted(k for k, n in counts.items() if n > channel))
+                for channel in range(max(counts.values()))
+            ),
+        )
+
+    @cached_property
+    def constants(self) -> tuple[Background, ...]:
+        """All that the network is told beside the frames: backgrounds and displacement."""
+        if self.time_axis is None or not self.displacement:
+            return self.backgrounds
+        unit = tuple(float(axis == self.time_axis) for axis in range(self.dim))
+        return (*self.backgrounds, Background("displacement", 1, unit))
+
+    @property
+    def in_channels(self) -> int:
+        """Channels of the frames that are seen, without those of constants."""
+        return self._blocks(self.frames_in) * self.frame_type.channels
+
+    @cached_property
+    def input_type(self) -> FieldType:
+        """What the network is given: frames, then constants."""
+        frames = self.frame_type.grades * self._blocks(self.frames_in)
+        return FieldType(self.algebra, (*frames, *((b.grade,) for b in self.constants)))
+
+    @cached_property
+    def output_type(self) -> FieldType:
+        """What the network predicts."""
+        frames = self.frame_type.grades * self._blocks(self.frames_out)
+        return FieldType(self.algebra, frames)
+
+    def _blocks(self, frames: int) -> int:
+        """Frames that are channels."""
+        return 1 if self.time_axis is not None else frames
+
+    def pack(self, fields: Mapping[str, Tensor]) -> Tensor:
+        """Named components (batch, frames, *space, components) as a field of multivectors.
+
+        Returns:
+            (batch, channels, *grid, blades), where frames are channels, or the time axis.
+        """
+        if set(fields) != {f.name for f in self.fields}:
+            raise ValueError(f"expected {[f.name for f in self.fields]}, got {sorted(fields)}")
+        algebra, channels = self.algebra, self.frame_type.channels
+        values = [fields[f.name] for f in self.fields]
+        if self.time_axis is not None:
+            values = [x.unsqueeze(1) for x in values]
+        shape = values[0].shape[:-1]
+        packed = values[0].new_zeros(*shape[:2], channels, *shape[2:], algebra.n_blades)
+        used: Counter[int] = Counter()
+        for field, x in zip(self.fields, values, strict=True):
+            expected = (*shape, algebra.grade_sizes[field.grade])
+            if x.shape != expected:
+                raise ValueError(
+                    f"field {field.name} must have shape {expected}, got {tuple(x.shape)}"
+                )
+            packed[:, :, used[field.grade], ..., algebra.grade_slice(field.grade)] = x
+            used[field.grade] += 1
+        return packed.flatten(1, 2)
+
+    def unpack(self, x: Tensor) -> dict[str, Tensor]:
+        """Inverse of `pack`."""
+        frames = x.unflatten(1, (-1, self.frame_type.channels))
+        used: Counter[int] = Counter()
+        fields = {}
+        for field in self.fields:
+            part = self.algebra.grade(frames[:, :, used[field.grade]], field.grade)
+            used[field.grade] += 1
+            fields[field.name] = part.squeeze(1) if self.time_axis is not None else part
+        return fields
+
+    def constant_multivectors(self) -> Tensor:
+        """The constants as multivectors (number of constants, blades)."""
+        rows = [
+            self.algebra.embed(torch.tensor(b.components, dtype=torch.float64), b.grade)
+            for b in self.constants
+        ]
+        return (torch.stack(rows) if rows else torch.empty(0, self.algebra.n_blades)).float()
+
+    # --- data -------------------------------------------------------------------------------------
+
+    def check_data(self, header: Header) -> None:
+        """Raise unless the task is about these data."""
+        own = Task.from_header(header)
+        for name, mine, theirs in (
+            ("metric", self.metric, header.metric),
+            ("time_axis", self.time_axis, header.time_axis),
+            ("fields", _signature(self), _signature(own)),
+            ("padding", self.padding_mode, own.padding_mode),
+            # A network need not be told the constants, but it must not be told other ones.
+            ("backgrounds", self.backgrounds, own.backgrounds if self.backgrounds else ()),
+        ):
+            if mine != theirs:
+                raise ValueError(f"task {self.name} has {name} {mine}, the data have {theirs}")
+        if not math.isclose(self.frame_spacing, header.frame_spacing, rel_tol=1e-3):
+            raise ValueError(
+                f"task {self.name} has frames {self.frame_spacing} apart, the data "
+                f"{header.frame_spacing}"
+            )
+        ratios = [a / b for a, b in zip(self.grid_spacing, header.spacing, strict=True)]
+        if max(ratios) > 1.001 * min(ratios):
+            raise ValueError(
+                f"task {self.name} has spacing {self.grid_spacing}, the data have "
+                f"{header.spacing}: their ratios differ"
+            )
+
+    def replace(self, **changes: Any) -> Task:
+        """The same task with some attributes changed."""
+        return replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return dict(to_json(self))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Task:
+        """Inverse of `to_dict`, also after a trip through JSON."""
+        return from_json(cls, data, "task")
+
+
+def _signature(task: Task) -> list[tuple[str, int]]:
+    return [(f.name, f.grade) for f in task.fields]

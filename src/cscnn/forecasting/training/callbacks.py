@@ -1,0 +1,189 @@
+"""What is written while a model trains, and the average of its weights."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import Callback, Checkpoint, RichProgressBar
+from lightning.pytorch.callbacks.progress.rich_progress import RichProgressBarTheme
+from lightning.pytorch.plugins.io import TorchCheckpointIO
+from torch import Tensor
+from torch.optim.swa_utils import get_ema_multi_avg_fn
+
+from cscnn._util.files import write_bytes, write_text
+from cscnn._util.jsonform import to_json
+from cscnn._util.progress import duration
+from cscnn.forecasting.training.module import NonFiniteLoss, TrainingModule
+from cscnn.forecasting.training.sharding import gathered, sharded_like
+
+COLUMNS = ("epoch", "step", "train_loss", "valid_loss", "lr", "seconds")
+
+
+class AtomicCheckpoint(TorchCheckpointIO):
+    """States are written beside their predecessor, then take its name."""
+
+    def save_checkpoint(self, checkpoint: Any, path: Any, storage_options: Any = None) -> None:
+        content = io.BytesIO()
+        torch.save(checkpoint, content)
+        write_bytes(Path(path), content.getvalue())
+
+
+class RunFolder(Checkpoint):  # so that it is told after the metrics are known
+    """After each epoch: a row of metrics, the best weights, and the state to resume from.
+
+    Everything is written under another name and then renamed. The state comes last, so that a run
+    that was killed in between repeats the epoch with the same result.
+
+    Args:
+        folder: of the run.
+        patience: stop after so many epochs without improvement.
+    """
+
+    def __init__(self, folder: Path, patience: int | None = None):
+        self.folder, self.patience = folder, patience
+        self.rows: list[dict[str, float]] = []
+        self.best = math.inf
+        self.waited = 0  #: epochs since the best
+        self.units: dict[str, Any] = {}  #: in which the network computes, as JSON
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        self.units = to_json(pl_module.forecaster.units)
+        if self.patience is not None and self.waited >= self.patience:  # it had ended
+            trainer.should_stop = True
+
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        self._start = time.monotonic()
+
+    def on_train_epoch_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
+        measured = trainer.callback_metrics
+        row = {
+            "epoch": float(trainer.current_epoch),
+            "step": float(trainer.global_step),
+            "train_loss": float(measured["train_loss"]),
+            "lr": trainer.optimizers[0].param_groups[0]["lr"],
+            "seconds": time.monotonic() - self._start,
+        }
+        if "valid_loss" in measured:
+            row["valid_loss"] = float(measured["valid_loss"])
+        self.rows.append(row)
+        judged = row.get("valid_loss", row["train_loss"])
+        improved = judged < self.best
+        self.best, self.waited = (judged, 0) if improved else (self.best, self.waited + 1)
+        if self.patience is not None and self.waited >= self.patience:
+            trainer.should_stop = True
+        if improved:
+            self._save_best(trainer, pl_module)
+        if trainer.is_global_zero:
+            self._save_metrics()
+        trainer.save_checkpoint(self.folder / "state.ckpt")
+
+    def _save_best(self, trainer: Any, pl_module: Any) -> None:
+        average = next((c for c in trainer.callbacks if isinstance(c, WeightAverage)), None)
+        if average is not None:
+            average.swap(pl_module)
+        self._save_weights(trainer, pl_module, "model.safetensors")
+        if average is not None:
+            average.swap(pl_module)
+
+    def _save_weights(self, trainer: Any, pl_module: Any, name: str) -> None:
+        """On all devices, which may have to gather them."""
+        weights = {name: gathered(t) for name, t in pl_module.network.state_dict().items()}
+        if trainer.is_global_zero:
+            pl_module.forecaster.save(self.folder / name, weights)
+
+    def _save_metrics(self) -> None:
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, COLUMNS)
+        writer.writeheader()
+        writer.writerows(self.rows)
+        write_text(self.folder / "metrics.csv", text.getvalue())
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """Keep what is needed to find out why the loss is not a number."""
+        if isinstance(exception, NonFiniteLoss):
+            self._save_weights(trainer, pl_module, "diagnosis.safetensors")
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "rows": self.rows,
+            "best": self.best,
+            "waited": self.waited,
+            "units": self.units,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.rows, self.best = state_dict["rows"], state_dict["best"]
+        self.waited = state_dict["waited"]
+
+
+class WeightAverage(Callback):
+    """An exponential moving average of the weights, used to validate and to save.
+
+    Args:
+        decay: how much of the average stays at each step.
+    """
+
+    def __init__(self, decay: float):
+        self.decay = decay
+        self.average: dict[
+            str, Tensor
+        ] = {}  #: gathered before training starts, then like the model
+        self._update: Any = get_ema_multi_avg_fn(decay)
+        self.step = 0
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        for name, p in pl_module.network.named_parameters():
+            kept = self.average.get(name)
+            self.average[name] = p.detach().clone() if kept is None else sharded_like(kept, p)
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+        if trainer.global_step == self.step:  # gradients are being accumulated
+            return
+        self.step = trainer.global_step
+        now = dict(pl_module.network.named_parameters())
+        self._update([self.average[name] for name in now], list(now.values()), self.step)
+
+    def swap(self, module: TrainingModule) -> None:
+        """Exchange the weights and their average."""
+        with torch.no_grad():
+            for name, p in module.network.named_parameters():
+                kept = p.detach().clone()
+                p.copy_(self.average[name])
+                self.average[name] = kept
+
+    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
+        self.swap(pl_module)
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        self.swap(pl_module)
+
+    def state_dict(self) -> dict[str, Any]:
+        average = {name: gathered(tensor) for name, tensor in self.average.items()}
+        return {"average": average, "step": self.step}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.average, self.step = dict(state_dict["average"]), state_dict["step"]
+
+
+class TrainingBar(RichProgressBar):
+    """Batches of the epoch, their speed, losses, and how long the rest of the run will take."""
+
+    def __init__(self) -> None:
+        super().__init__(refresh_rate=5, theme=RichProgressBarTheme(metrics_format=".4g"))
+
+    def _get_train_description(self, current_epoch: int) -> str:
+        trainer: Any = self.trainer
+        epochs = trainer.max_epochs
+        text = f"epoch {current_epoch + 1}/{epochs}"
+        folder = next((c for c in trainer.callbacks if isinstance(c, RunFolder)), None)
+        if folder is not None and folder.rows:
+            seconds = folder.rows[-1]["seconds"] * (epochs - current_epoch)
+            text += f", {duration(seconds)} left"
+        return text

@@ -1,0 +1,233 @@
+"""What a training run is told: typed, with the published protocol as default."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cscnn._util.checks import check_int
+from cscnn._util.jsonform import from_json, to_json
+from cscnn.networks.registry import json_options
+
+
+@dataclass
+class DataConfig:
+    """Which data, and how windows are cut from them.
+
+    Args:
+        train: file of the training split.
+        valid: file of the validation split; without it the training loss selects the best weights.
+        test: file of the test split, for cscnn evaluate.
+        frames_in: frames that the model sees.
+        frames_out: frames that it predicts; with time as an axis of the grid the same as frames_in.
+        coarsen: average cells of so many points per axis.
+        per_trajectory: random windows per trajectory and epoch; by default as many as there are.
+        trajectories: use the first so many of the training file only.
+        valid_windows: validate on at most so many windows, evenly spread.
+        augment: turn and reflect training windows by random symmetries of the grid.
+        constants: tell the network the known constants of the task: the direction of gravity, or by
+            how much the forecast is later.
+        batch: windows per step, over all devices.
+        workers: processes that load data, per device.
+    """
+
+    train: str = ""
+    valid: str = ""
+    test: str = ""
+    frames_in: int = 4
+    frames_out: int = 1
+    coarsen: int = 1
+    per_trajectory: int | None = None
+    trajectories: int | None = None
+    valid_windows: int | None = None
+    augment: bool = False
+    constants: bool = True
+    batch: int = 8
+    workers: int = 0
+
+
+@dataclass
+class ModelConfig:
+    """Which network, and its size.
+
+    Args:
+        name: of the network, e.g. cs_resnet, cs_unet or resnet (cscnn.networks.names lists all).
+        width: channels; or give params.
+        params: budget of parameters, for which the width is found.
+        options: further options of the network, e.g. {blocks: 4, kernel: complete} or
+            {kernel: {name: complete, group: O+}}.
+        calibrate: set initial scales of steerable networks by a pass of noise; without it they
+            are as drawn.
+        recompute: compute residual blocks again in the backward pass, for less memory.
+    """
+
+    name: str = "cs_resnet"
+    width: int | None = None
+    params: int | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    calibrate: bool = True
+    recompute: bool = False
+
+    def __post_init__(self) -> None:
+        self.options = json_options(self.options)  # so that typed kernels keep their names in files
+
+
+@dataclass
+class OptimizerConfig:
+    """How it learns.
+
+    Args:
+        lr: learning rate of AdamW.
+        weight_decay: of AdamW.
+        clip: largest global norm of the gradient; 0 for none.
+        schedule: constant or cosine.
+        final_lr: what cosine ends at, as a fraction of lr.
+        warmup: steps over which the rate rises from zero.
+        ema: decay of the average of weights that is validated and saved, e.g. 0.999; 0 for none.
+    """
+
+    lr: float = 1e-3
+    weight_decay: float = 0.0
+    clip: float = 1.0
+    schedule: str = "constant"
+    final_lr: float = 1e-3
+    warmup: int = 0
+    ema: float = 0.0
+
+
+@dataclass
+class TrainerConfig:
+    """How long and on what.
+
+    Args:
+        epochs: passes over the training windows.
+        steps: steps per epoch, if not all windows shall be seen; the state is saved after each.
+        accumulate: batches whose gradients are added up for one step.
+        precision: 32, 64, bf16-mixed or 16-mixed.
+        compile: torch.compile the model.
+        patience: stop after so many epochs without improvement.
+        accelerator: cpu, gpu, mps or auto.
+        devices: per node.
+        nodes: machines.
+        strategy: ddp, fsdp, which splits the parameters over the devices, or auto: ddp if several.
+        tensorboard: write event files for TensorBoard as well.
+        progress: show a progress bar.
+    """
+
+    epochs: int = 50
+    steps: int | None = None
+    accumulate: int = 1
+    precision: str = "32"
+    compile: bool = False
+    patience: int | None = None
+    accelerator: str = "auto"
+    devices: int = 1
+    nodes: int = 1
+    strategy: str = "auto"
+    tensorboard: bool = False
+    progress: bool = True
+
+
+@dataclass
+class TrainConfig:
+    """A training run.
+
+    Args:
+        out: folder of the run; if it holds an unfinished run of the same configuration, go on.
+        seed: of weights, windows and their order.
+        data: which data.
+        model: which model.
+        optimizer: how it learns.
+        trainer: how long and on what.
+    """
+
+    out: str = ""
+    seed: int = 0
+    data: DataConfig = field(default_factory=DataConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    trainer: TrainerConfig = field(default_factory=TrainerConfig)
+
+    def check(self) -> None:
+        """Raise for what is missing or impossible."""
+        if not self.out:
+            raise ValueError("the run needs a folder: --out RUN")
+        if not self.data.train:
+            raise ValueError("the run needs training data: --data.train FILE")
+        self._check_numbers()
+        self._check_devices()
+        self._check_optimizer()
+        width, params = self.model.width, self.model.params
+        if width is None and params is None:
+            raise ValueError("how large? Give either model.width or model.params")
+        if width is not None and params is not None:
+            raise ValueError(
+                f"give either model.width or model.params, got {width} and {params}: if a preset "
+                "gives the other one, --model.params null removes it"
+            )
+
+    def _check_numbers(self) -> None:
+        least = {
+            "seed": 0, "data.workers": 0, "optimizer.warmup": 0, "data.frames_in": 1,
+            "data.frames_out": 1, "data.coarsen": 1, "data.batch": 1, "trainer.epochs": 1,
+            "trainer.accumulate": 1, "trainer.devices": 1, "trainer.nodes": 1,
+        }  # fmt: skip
+        optional = ("data.per_trajectory", "data.trajectories", "data.valid_windows",
+                    "trainer.steps", "trainer.patience")  # fmt: skip
+        for name in (*least, *optional):
+            value: Any = self
+            for part in name.split("."):
+                value = getattr(value, part)
+            if value is not None or name in least:
+                check_int(name, value, low=least.get(name, 1))
+
+    def _check_devices(self) -> None:
+        trainer = self.trainer
+        world = trainer.devices * trainer.nodes
+        if self.data.batch % world:
+            raise ValueError(
+                f"data.batch={self.data.batch} is not divisible by {world} devices "
+                f"({trainer.nodes} nodes of {trainer.devices})"
+            )
+        if not re.fullmatch("auto|ddp(_.*)?|fsdp", trainer.strategy):
+            raise ValueError(
+                "trainer.strategy must be auto, ddp, one of Lightning's variants of ddp, or fsdp, "
+                f"got {trainer.strategy!r}"
+            )
+        if trainer.strategy == "fsdp" and trainer.precision not in ("32", "bf16-mixed"):
+            raise ValueError(
+                "trainer.strategy=fsdp goes with trainer.precision 32 or bf16-mixed, got "
+                f"{trainer.precision!r}"
+            )
+        if trainer.strategy == "fsdp" and world == 1:
+            raise ValueError("trainer.strategy=fsdp needs several devices, got trainer.devices=1")
+
+    def _check_optimizer(self) -> None:
+        options = self.optimizer
+        if options.schedule not in ("constant", "cosine"):
+            raise ValueError(
+                f"optimizer.schedule must be constant or cosine, got {options.schedule!r}"
+            )
+        if not 0 <= options.ema < 1:
+            raise ValueError(f"optimizer.ema must be in [0, 1), got {options.ema}")
+        if options.lr <= 0 or options.clip < 0:
+            raise ValueError(
+                f"optimizer.lr must be positive and clip not negative, got {options.lr}, "
+                f"{options.clip}"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return dict(to_json(self))
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> TrainConfig:
+        """Inverse of `to_dict`."""
+        return from_json(cls, data, "configuration")
+
+    @property
+    def folder(self) -> Path:
+        """Of the run."""
+        return Path(self.out)

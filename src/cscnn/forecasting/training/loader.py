@@ -1,0 +1,171 @@
+"""Windows as batches, split over devices so that the number of devices does not matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import lightning
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Sampler, Subset
+
+from cscnn._util.progress import Bar
+from cscnn.data import FieldSource, open_fields
+from cscnn.data.coarse import coarse
+from cscnn.forecasting.augment import RandomSymmetry
+from cscnn.forecasting.task import Task
+from cscnn.forecasting.training.config import DataConfig
+from cscnn.forecasting.units import Units
+from cscnn.forecasting.windows import Windows, collate
+
+
+class GlobalBatches(Sampler[list[int]]):
+    """Batches of indices: a permutation that depends on (seed, epoch), cut into batches.
+
+    Of every batch each of ``world`` devices gets an equal share, so that the gradient of a step is
+    the same for any number of devices. The last, smaller batch is left out when shuffling.
+
+    Args:
+        windows: told the epoch as well.
+        batch: indices per batch, over all devices.
+        seed: of the permutation; None for the order of the data, with the last batch.
+        rank, world: which device of how many.
+        steps: batches per epoch, at most.
+    """
+
+    def __init__(
+        self,
+        windows: Windows | Subset[Any],
+        batch: int,
+        seed: int | None,
+        rank: int = 0,
+        world: int = 1,
+        steps: int | None = None,
+    ):
+        self.windows, self.batch, self.seed = windows, batch, seed
+        self.rank, self.world, self.steps = rank, world, steps
+        self.epoch = 0
+        self.sampler = self  # Lightning tells the epoch to the sampler of a batch sampler
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose another permutation, and other windows."""
+        self.epoch = epoch
+        if isinstance(self.windows, Windows):
+            self.windows.set_epoch(epoch)
+
+    def __len__(self) -> int:
+        count = len(self.windows)
+        if self.seed is None:  # a last batch that is too small for all devices joins the one before
+            full, rest = divmod(count, self.batch)
+            return max(1, full + (rest >= self.world))
+        return min(max(1, count // self.batch), self.steps or count)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        count = len(self.windows)
+        order = np.arange(count)
+        if self.seed is not None:
+            order = np.random.default_rng((self.seed, self.epoch)).permutation(count)
+        for number in range(len(self)):
+            batch = order[number * self.batch : (number + 1) * self.batch]
+            if self.seed is None:
+                last = number == len(self) - 1
+                batch = order[number * self.batch :] if last else batch
+                indices = batch[self.rank :: self.world]
+            else:
+                share = len(batch) // self.world
+                indices = batch[self.rank * share : (self.rank + 1) * share]
+            yield indices.tolist()
+
+
+class WindowData(lightning.LightningDataModule):
+    """Training and validation windows of files.
+
+    Args:
+        config: which.
+        seed: of windows and their order.
+        steps: batches per epoch, at most.
+
+    Attributes:
+        source: the training data as they are stored.
+        task: what the windows are about.
+    """
+
+    def __init__(self, config: DataConfig, seed: int = 0, steps: int | None = None):
+        super().__init__()
+        self.config, self.seed, self.steps = config, seed, steps
+        self.source = open_fields(config.train)
+        limit = config.trajectories
+        if limit is not None and not 1 <= limit <= len(self.source):
+            raise ValueError(
+                f"data.trajectories={limit}, but {config.train} has {len(self.source)}"
+            )
+        self.task = Task.from_header(
+            coarse(self.source, config.coarsen).header,
+            frames_in=config.frames_in,
+            frames_out=config.frames_out,
+            constants=config.constants,
+        )
+
+    def fit_units(self, bar: Bar) -> Units:
+        """The units in which a network shall learn from these data."""
+        return Units.fit(
+            self.source,
+            trajectories=self.config.trajectories,
+            progress=lambda numbers: bar.over("fitting units", list(numbers)),
+        )
+
+    def _windows(self, source: FieldSource, **options: Any) -> Windows:
+        """Windows of a source, as the network sees it."""
+        return Windows(coarse(source, self.config.coarsen), self.task, **options)
+
+    def train_windows(self) -> Windows:
+        """The training windows."""
+        transform = RandomSymmetry(self.task) if self.config.augment else None
+        return self._windows(
+            self.source,
+            per_trajectory=self.config.per_trajectory,
+            trajectories=self.config.trajectories,
+            seed=self.seed,
+            transform=transform,
+        )
+
+    def valid_windows(self) -> Windows | Subset[Any] | None:
+        """The validation windows."""
+        if not self.config.valid:
+            return None
+        windows = self._windows(open_fields(self.config.valid), mode="all")
+        most = self.config.valid_windows
+        if most is None or most >= len(windows):
+            return windows
+        return Subset(windows, np.linspace(0, len(windows) - 1, most).astype(int).tolist())
+
+    def steps_per_epoch(self) -> int:
+        """Batches per epoch."""
+        return len(GlobalBatches(self.train_windows(), self.config.batch, 0, steps=self.steps))
+
+    def train_dataloader(self) -> DataLoader[Any]:
+        return self._loader(self.train_windows(), self.seed)
+
+    def val_dataloader(self) -> DataLoader[Any] | list[Any]:
+        windows = self.valid_windows()
+        return [] if windows is None else self._loader(windows, None)
+
+    def _loader(self, windows: Windows | Subset[Any], seed: int | None) -> DataLoader[Any]:
+        rank, world = 0, 1
+        if self.trainer is not None:
+            rank, world = self.trainer.global_rank, self.trainer.world_size
+        if len(windows) < world:
+            raise ValueError(
+                f"{world} devices need at least as many windows, got {len(windows)}: use fewer "
+                "devices or more data"
+            )
+        workers = self.config.workers
+        return DataLoader(
+            windows,
+            batch_sampler=GlobalBatches(windows, self.config.batch, seed, rank, world, self.steps),
+            collate_fn=collate,
+            num_workers=workers,
+            persistent_workers=workers > 0,
+            pin_memory=torch.accelerator.is_available(),
+        )

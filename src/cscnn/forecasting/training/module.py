@@ -1,0 +1,121 @@
+"""The Lightning module: one loss and one optimiser for all models."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import lightning
+import torch
+from torch import Tensor, nn
+from torch.distributed.fsdp import FSDPModule
+from torchmetrics import MeanMetric
+
+from cscnn.forecasting.forecaster import Forecaster
+from cscnn.forecasting.training.config import OptimizerConfig
+from cscnn.forecasting.training.sharding import shard_
+from cscnn.forecasting.windows import Window
+
+#: Seconds between the losses that a progress bar is told.
+SHOW = 0.2
+
+
+class NonFiniteLoss(ArithmeticError):
+    """The loss is NaN or infinite."""
+
+
+class TrainingModule(lightning.LightningModule):
+    """Lets a forecaster learn to predict the target of a window from what is known.
+
+    Args:
+        forecaster: what learns; its `Forecaster.loss` is minimised.
+        optimizer: how it learns.
+        total_steps: length of the cosine schedule.
+        compile: compile the network.
+
+    Example::
+
+        forecaster = Forecaster.build("cs_resnet", task, units, width=16)
+        loader = DataLoader(windows, batch_size=8, collate_fn=collate)
+        lightning.Trainer(max_epochs=10).fit(TrainingModule(forecaster), loader)
+    """
+
+    def __init__(
+        self,
+        forecaster: Forecaster,
+        optimizer: OptimizerConfig | None = None,
+        total_steps: int = 0,
+        compile: bool = False,
+    ):
+        super().__init__()
+        self.forecaster = forecaster
+        self.options = optimizer or OptimizerConfig()
+        self.total_steps = total_steps
+        if compile:
+            forecaster.network.compile()
+        self.train_mean, self.valid_mean = MeanMetric(), MeanMetric()
+        self._shown = -math.inf  # when a loss was shown
+
+    @property
+    def network(self) -> nn.Module:
+        """What has the weights."""
+        return self.forecaster.network
+
+    def configure_model(self) -> None:
+        """Called by Lightning on each device, before there is an optimiser."""
+        if self.device_mesh is not None and not isinstance(self.network, FSDPModule):
+            shard_(self.network, self.device_mesh["data_parallel"])
+
+    def forward(self, window: Window) -> Tensor:
+        """The loss of a batch of windows; strategies hook into this call."""
+        return self.forecaster.loss(window)
+
+    def training_step(self, batch: Window, batch_idx: int) -> Tensor:
+        loss: Tensor = self(batch)
+        value = float(self.trainer.strategy.reduce(loss.detach().clone(), reduce_op="mean"))
+        if not math.isfinite(value):  # the mean over all devices, so that all of them stop
+            raise NonFiniteLoss(
+                f"the loss is {value} at epoch {self.current_epoch}, batch {batch_idx}"
+            )
+        self.train_mean.update(loss.detach(), weight=len(batch.constants))
+        if time.monotonic() - self._shown > SHOW:  # logging takes a while, nobody sees more
+            self.log("loss", value, prog_bar=True, logger=False)
+            self._shown = time.monotonic()
+        return loss
+
+    def on_train_epoch_end(self) -> None:
+        self.log("train_loss", self.train_mean.compute(), rank_zero_only=True)
+        self.train_mean.reset()
+
+    def validation_step(self, batch: Window, batch_idx: int) -> None:
+        self.valid_mean.update(self(batch), weight=len(batch.constants))
+
+    def on_validation_epoch_end(self) -> None:
+        self.log("valid_loss", self.valid_mean.compute(), prog_bar=True, rank_zero_only=True)
+        self.valid_mean.reset()
+
+    def configure_optimizers(self) -> Any:
+        options = self.options
+        parameters = list(self.network.parameters())
+        optimizer = torch.optim.AdamW(
+            parameters,
+            lr=options.lr,
+            weight_decay=options.weight_decay,
+            foreach=all(p.is_cpu for p in parameters) or None,  # the same numbers in less time
+        )
+        scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, self._rate)
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": scheduler, "interval": "step"},
+        }
+
+    def _rate(self, step: int) -> float:
+        """Learning rate relative to the largest."""
+        options = self.options
+        if step < options.warmup:
+            return (step + 1) / options.warmup
+        if options.schedule == "constant" or self.total_steps <= options.warmup:
+            return 1.0
+        done = min(1.0, (step - options.warmup) / (self.total_steps - options.warmup))
+        return options.final_lr + (1 - options.final_lr) * (1 + math.cos(math.pi * done)) / 2

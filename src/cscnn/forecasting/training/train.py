@@ -1,0 +1,285 @@
+"""Run a training: from a configuration to a folder with the trained model."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.utilities import rank_zero_only
+
+from cscnn._util.files import remove_leftovers
+from cscnn._util.jsonform import from_json, write_json
+from cscnn._util.machine import peak_memory
+from cscnn._util.progress import Bar
+from cscnn.forecasting.forecaster import Forecaster
+from cscnn.forecasting.runs import Run
+from cscnn.forecasting.task import Task
+from cscnn.forecasting.training.callbacks import (
+    AtomicCheckpoint,
+    RunFolder,
+    TrainingBar,
+    WeightAverage,
+)
+from cscnn.forecasting.training.config import TrainConfig
+from cscnn.forecasting.training.loader import WindowData
+from cscnn.forecasting.training.module import TrainingModule
+from cscnn.forecasting.training.sharding import connection_lost, strategy
+from cscnn.forecasting.units import Units
+from cscnn.forecasting.windows import collate
+from cscnn.networks import recompute_blocks
+
+#: What may change between a run and its continuation.
+FREE = ("accelerator", "devices", "nodes", "strategy", "epochs", "progress", "tensorboard")
+
+#: Files of a run's folder that training writes.
+WRITTEN = ("config.json", "metrics.csv", "model.safetensors", "diagnosis.safetensors", "state.ckpt")
+
+#: Remarks of Lightning and torch that are of no use to people who train.
+NOISE = (
+    ".*does not have many workers",
+    ".*number of training batches",
+    ".*Total length of `list` across ranks is zero",
+    ".*isinstance\\(treespec, LeafSpec\\)",
+)
+
+
+def train(config: TrainConfig, units: Units | None = None) -> Run:
+    """Train, or go on with what an interrupted run of the same configuration has done.
+
+    Checkpoints are written after each epoch. A run that was killed repeats the epoch it was in; on
+    the same machine the final weights are the same to the last bit.
+
+    Args:
+        config: what to do.
+        units: in which the network shall compute; by default fitted to the training data.
+    """
+    config.check()
+    with quietly():
+        return _train(config, units)
+
+
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    """Without remarks of Lightning and torch, those about dead processes excepted."""
+    for name in ("lightning.pytorch", "lightning.fabric", "lightning.pytorch.utilities.rank_zero"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("lightning.fabric.strategies.launchers").setLevel(logging.INFO)
+    with warnings.catch_warnings():
+        for message in NOISE:
+            warnings.filterwarnings("ignore", message)
+        yield
+
+
+def _train(config: TrainConfig, units: Units | None) -> Run:
+    progress = prepare(config)
+    lightning.seed_everything(config.seed, workers=True, verbose=False)
+    data = WindowData(config.data, config.seed, config.trainer.steps)
+    if progress is not None:
+        if units not in (None, progress.units):
+            raise ValueError(f"{config.folder} learns in units {progress.units}, got {units}")
+        units = progress.units
+    elif units is None:
+        units = data.fit_units(Bar("trajectories", quiet=not config.trainer.progress))
+    module = TrainingModule(
+        build_forecaster(config, data.task, units),
+        config.optimizer,
+        total_steps=optimizer_steps(config, data),
+        compile=config.trainer.compile,
+    )
+    trainer = make_trainer(config)
+    begin(config)
+    state = None if progress is None else config.folder / "state.ckpt"
+    try:
+        trainer.fit(module, datamodule=data, ckpt_path=state, weights_only=True)
+    except SystemExit:  # what Lightning makes of Ctrl-C
+        if trainer.interrupted:
+            raise KeyboardInterrupt from None
+        raise
+    except Exception as error:
+        if trainer.world_size == 1 or not connection_lost(error):
+            raise
+        raise ConnectionError(_lost(config, trainer, error)) from error
+    return Run(config.folder)
+
+
+def _lost(config: TrainConfig, trainer: lightning.Trainer, error: Exception) -> str:
+    """What to say if one of several processes died."""
+    state = config.folder / "state.ckpt"
+    try:
+        epochs = read_progress(state).epochs if state.exists() else 0
+        rest = f"{config.folder} has the state after {epochs} epochs; the same command goes on"
+    except (ValueError, OSError) as damage:
+        rest = str(damage)
+    reason = next(iter(str(error).splitlines()), "")
+    return (
+        f"process {trainer.global_rank} of {trainer.world_size} lost the others: one of them died, "
+        f"or the network failed. {rest} ({type(error).__name__}: {reason})"
+    )
+
+
+def optimizer_steps(config: TrainConfig, data: WindowData) -> int:
+    """Steps of the whole run; the last of an epoch may have fewer batches than the others."""
+    return math.ceil(data.steps_per_epoch() / config.trainer.accumulate) * config.trainer.epochs
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run has come: finished epochs, and the units in which it learns."""
+
+    epochs: int
+    units: Units
+
+
+def prepare(config: TrainConfig) -> Progress | None:
+    """Make the folder of a run, or check that it is of the same one; how far it is, if it began."""
+    folder = config.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    if (folder / "config.json").exists():
+        old, new = _fixed(Run(folder).config().to_dict()), _fixed(config.to_dict())
+        if old != new:
+            key, before, now = next(
+                (k, old.get(k), new.get(k)) for k in {**old, **new} if old.get(k) != new.get(k)
+            )
+            raise ValueError(
+                f"{folder} holds a run with {key}={before}, not {now}: choose another --out, or "
+                "remove it"
+            )
+    state = folder / "state.ckpt"
+    if not state.exists():
+        return None
+    progress = read_progress(state)
+    if config.trainer.epochs < progress.epochs:
+        raise ValueError(
+            f"{folder} has trained for {progress.epochs} epochs already, got trainer.epochs="
+            f"{config.trainer.epochs}"
+        )
+    return progress
+
+
+def begin(config: TrainConfig) -> None:
+    """The folder is this run's from now on; not before data and model are known to be possible."""
+    if getattr(rank_zero_only, "rank", 0) == 0:  # which alone writes
+        remove_leftovers(*(config.folder / name for name in WRITTEN))
+        write_json(config.folder / "config.json", config)
+
+
+def read_progress(state: Path) -> Progress:
+    """Read a state, executing nothing in it, or say that it is damaged."""
+    try:
+        content = torch.load(state, map_location="cpu", weights_only=True)
+        saved = content["callbacks"][RunFolder.__qualname__]
+        return Progress(int(content["epoch"]) + 1, from_json(Units, saved["units"]))
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300]
+        raise ValueError(
+            f"{state} is damaged or not a state of a run; remove it to start anew: {reason}"
+        ) from error
+
+
+def _fixed(config: dict[str, Any]) -> dict[str, Any]:
+    """Dotted names -> values of all that must not change."""
+    flat: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, dict):
+            flat.update({f"{name}.{key}": v for key, v in value.items()})
+        else:
+            flat[name] = value
+    free = {"out", "data.workers", "data.test", *(f"trainer.{name}" for name in FREE)}
+    if flat.get("optimizer.schedule") == "cosine":  # it depends on the length of the run
+        free.remove("trainer.epochs")
+    return {name: value for name, value in flat.items() if name not in free}
+
+
+def build_forecaster(config: TrainConfig, task: Task, units: Units) -> Forecaster:
+    """The forecaster of a run, with fresh weights."""
+    model = config.model
+    options = (
+        dict(model.options) if model.width is None else {**model.options, "width": model.width}
+    )
+    forecaster = Forecaster.build(
+        model.name,
+        task,
+        units,
+        config.data.coarsen,
+        params=model.params,
+        calibrate=model.calibrate,
+        **options,
+    )
+    recompute_blocks(forecaster, model.recompute)
+    return forecaster
+
+
+def make_trainer(config: TrainConfig, more: Sequence[Callback] = ()) -> lightning.Trainer:
+    """Lightning's trainer for a run, with further callbacks."""
+    options = config.trainer
+    callbacks: list[Any] = []
+    if config.optimizer.ema:
+        callbacks.append(WeightAverage(config.optimizer.ema))
+    callbacks.append(RunFolder(config.folder, options.patience))
+    if options.progress:
+        callbacks.append(TrainingBar())
+    callbacks += more
+    logger: Any = False
+    if options.tensorboard:
+        from lightning.pytorch.loggers import TensorBoardLogger
+
+        logger = TensorBoardLogger(str(config.folder), name="tensorboard", version="")
+    precision: Any = {"32": "32-true", "64": "64-true"}.get(options.precision, options.precision)
+    return lightning.Trainer(
+        accelerator=options.accelerator,
+        devices=options.devices,
+        num_nodes=options.nodes,
+        strategy=strategy(options.strategy, options.devices * options.nodes),
+        plugins=[AtomicCheckpoint()],
+        precision=precision,
+        max_epochs=options.epochs,
+        accumulate_grad_batches=options.accumulate,
+        gradient_clip_val=config.optimizer.clip or None,
+        callbacks=callbacks,
+        logger=logger,
+        enable_progress_bar=options.progress,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+        default_root_dir=str(config.folder),
+    )
+
+
+def plan(config: TrainConfig) -> dict[str, Any]:
+    """What a run would do: devices, batches, steps, parameters, memory of a step."""
+    config.check()
+    data = WindowData(config.data, config.seed, config.trainer.steps)
+    forecaster = build_forecaster(config, data.task, data.fit_units(Bar("trajectories")))
+    batch = collate([data.train_windows()[0]])
+    parameters = list(forecaster.network.parameters())
+    world = config.trainer.devices * config.trainer.nodes
+
+    def step() -> list[torch.Tensor]:
+        loss = forecaster.loss(batch)
+        return list(torch.autograd.grad(loss, parameters, allow_unused=True))[:1]
+
+    step()
+    per_device = config.data.batch // world
+    weights = sum(p.numel() * p.element_size() for p in parameters)
+    copies = 4 + bool(config.optimizer.ema)  # gradients, two moments, average
+    shared = world if config.trainer.strategy == "fsdp" else 1
+    return {
+        "model": f"{config.model.name}, {forecaster.n_parameters():,} parameters",
+        "task": data.task.name,
+        "windows": len(data.train_windows()),
+        "devices": f"{config.trainer.nodes} × {config.trainer.devices} "
+        f"({config.trainer.accelerator}, strategy {config.trainer.strategy})",
+        "batch per device": per_device,
+        "batches per epoch": data.steps_per_epoch(),
+        "steps in all": optimizer_steps(config, data),
+        "memory per device": copies * weights // shared + per_device * peak_memory(step),
+    }

@@ -1,0 +1,112 @@
+"""Losses that are not numbers, disks that are full, files that are damaged or evil."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+
+from cscnn.forecasting import Forecaster, Run
+from cscnn.forecasting.training.callbacks import RunFolder
+from cscnn.forecasting.training.module import NonFiniteLoss
+from cscnn.forecasting.training.train import train
+from tests.forecasting.training.runs import QUIET, config, same
+from tests.forks import fork, needs_fork
+
+pytestmark = QUIET
+
+
+def test_loss_that_is_not_a_number(data: Path, tmp_path: Path) -> None:
+    wild = config(data, tmp_path / "run", optimizer__lr=1e30, optimizer__clip=0.0,
+                  optimizer__schedule="constant")  # fmt: skip
+    with pytest.raises(NonFiniteLoss, match=r"the loss is (nan|inf) at epoch 0, batch \d"):
+        train(wild)
+    assert Forecaster.load(wild.folder / "diagnosis.safetensors").n_parameters() > 0
+
+
+def test_damaged_files_are_named(data: Path, tmp_path: Path) -> None:
+    run = config(data, tmp_path / "run", trainer__epochs=1)
+    train(run)
+    state = run.folder / "state.ckpt"
+    state.write_bytes(state.read_bytes()[:500])
+    with pytest.raises(ValueError, match=r"state\.ckpt is damaged"):
+        train(run)
+    model = run.folder / "model.safetensors"
+    model.write_bytes(model.read_bytes()[:500])
+    with pytest.raises(ValueError, match=r"model\.safetensors is not a readable safetensors file"):
+        Run(run.folder).forecaster()
+    (run.folder / "config.json").write_text("{")
+    with pytest.raises(ValueError, match=r"config\.json is damaged"):
+        Run(run.folder).config()
+
+
+def test_strangers_checkpoints_are_not_executed(data: Path, tmp_path: Path) -> None:
+    run = config(data, tmp_path / "run", trainer__epochs=1)
+    train(run)
+
+    class Evil:
+        def __reduce__(self):
+            return (os.mkdir, (str(tmp_path / "executed"),))
+
+    torch.save({"state_dict": {}, "evil": Evil()}, run.folder / "state.ckpt")
+    with pytest.raises(Exception, match=r"is damaged or not a state"):
+        train(run)
+    assert not (tmp_path / "executed").exists()
+
+
+def test_leftovers_of_a_kill_are_removed(undisturbed: Run, data: Path) -> None:
+    left = [undisturbed.path / name for name in (".state.123.tmp.ckpt", ".model.4.tmp.safetensors")]
+    for path in left:
+        path.write_bytes(b"half of a file")
+    others = undisturbed.path / ".evaluation.123.tmp.json"
+    others.write_text("{")
+    train(config(data, undisturbed.path))
+    assert not any(path.exists() for path in left)
+    assert others.exists()  # of a process that may be alive
+    others.unlink()
+
+
+def test_unwritable_folder(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):
+        train(config(data, tmp_path / "file" / "run"))
+
+
+@needs_fork
+@pytest.mark.parametrize("name", ["model.safetensors", "state.ckpt"])
+def test_a_full_disk_loses_nothing(name: str, data: Path, tmp_path: Path) -> None:
+    """A limit on the size of files stops the writing, as a full disk would."""
+    # judged by the training loss, which falls: every epoch writes both files
+    undisturbed = train(config(data, tmp_path / "undisturbed", data__valid=""))
+    losses = [row["train_loss"] for row in undisturbed.metrics()]
+    assert losses == sorted(losses, reverse=True)
+    run = config(data, tmp_path / "run", data__valid="")
+    report = tmp_path / "report.txt"
+
+    def limited() -> None:
+        import resource
+
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        ended = RunFolder.on_train_epoch_end
+
+        def after_the_first(self: RunFolder, trainer: object, module: object) -> None:
+            if self.rows:
+                size = undisturbed.file(name).stat().st_size - 1000
+                resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+            ended(self, trainer, module)
+
+        RunFolder.on_train_epoch_end = after_the_first
+        try:
+            train(run)
+        except OSError as error:
+            report.write_text(str(error))
+            raise
+
+    _, status = os.waitpid(fork(limited), 0)
+    assert os.WEXITSTATUS(status) == 1
+    message = report.read_text()
+    assert f"cannot write {run.folder / name}; the one from before is intact" in message
+    assert not list(run.folder.glob("*.tmp")) + list(run.folder.glob(".*"))
+    assert Run(run.folder).forecaster().n_parameters() > 0
+    assert same(undisturbed, train(run))

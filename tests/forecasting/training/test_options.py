@@ -1,0 +1,119 @@
+"""The command ``cscnn train``: options, presets, mistakes, plans."""
+
+from pathlib import Path
+
+import pytest
+
+from cscnn.cli import main
+from cscnn.forecasting.training.command import parse, presets
+from tests.forecasting.training.runs import QUIET, command, config
+
+pytestmark = QUIET
+
+
+@pytest.mark.parametrize("name", presets())
+def test_presets_are_valid(name: str, tmp_path: Path) -> None:
+    options, _ = parse(["--preset", name, "--out", "x", "--data.train", "y", "--seed=3"])
+    options.check()
+    assert options.seed == 3
+    changed, _ = parse([f"--preset={name}", "--data.frames_in", "2", "--model.name=resnet"])
+    assert (changed.data.frames_in, changed.model.name) == (2, "resnet")
+    assert changed.trainer.epochs == options.trainer.epochs
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--preset", "smoke"], "unknown preset 'smoke'"),
+        (["--data.trian", "x"], "unknown option data.trian: did you mean data.train?"),
+        (["--lr", "0.1"], "unknown option lr: did you mean optimizer.lr?"),
+        (["--no-such", "3"], "unknown option no-such"),
+        (["--model.depth", "3"], "unknown option model.depth"),
+        (["--data.batch", "x"], "data.batch"),
+        (["--out", "X"], "needs training data: --data.train FILE"),
+        (["--data.train", "x"], "needs a folder: --out RUN"),
+        (["--out", "X", "--data.train", "nothing.h5", "--model.width", "2"],
+         "there is no file nothing.h5"),
+        (["--out", "X", "--data.train", "D"], "either model.width or model.params"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2", "--model.name", "vgg"], "vgg"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2", "--data.frames_in", "99"],
+         "a window needs 198 frames, the trajectories have 16"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2", "--trainer.devices", "3"],
+         "data.batch=8 is not divisible by 3 devices"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2", "--optimizer.ema", "1.5"],
+         "ema must be in [0, 1), got 1.5"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2", "--trainer.steps", "-1"],
+         "trainer.steps"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2", "--strategy", "fsdp"],
+         "fsdp needs several devices"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2", "--strategy=fsdp",
+          "--devices=2", "--trainer.precision", "64"], "with trainer.precision 32 or bf16-mixed"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2", "--strategy=fsdp_cpu_offload",
+          "--devices=2"], "strategy must be auto, ddp, one of Lightning's variants"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2",
+          "--strategy=deepspeed_stage_3"], "got 'deepspeed_stage_3'"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2",
+          "--trainer.accelerator", "abacus"],
+         "abacus"),
+        (["--resume", "X", "--seed", "3"], "it goes without ['--seed']"),
+    ],
+)  # fmt: skip
+def test_bad_commands(
+    arguments: list[str],
+    message: str,
+    data: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    names = {"X": str(tmp_path / "run"), "D": str(data / "train.h5")}
+    assert main(["train", *(names.get(a, a) for a in arguments)]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1
+    assert not (tmp_path / "run" / "config.json").exists()  # the right command may use the folder
+
+
+def test_short_names_are_not_looked_for_in_values() -> None:
+    options, _ = parse(["--out", "runs/eight--devices", "--devices", "8", "--strategy=ddp"])
+    assert (options.out, options.trainer.devices) == ("runs/eight--devices", 8)
+    assert options.trainer.strategy == "ddp"
+
+
+def test_unknown_keys_in_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("data: {trian: x}\n")
+    assert main(["train", "--config", str(path)]) == 1
+    assert "unknown option data.trian: did you mean data.train?" in capsys.readouterr().err
+    path.write_text("data: [\n")
+    assert main(["train", "--config", str(path)]) == 1
+    assert main(["train", "--config", str(tmp_path / "absent.yaml")]) == 1
+    assert "absent.yaml" in capsys.readouterr().err
+
+
+def test_dry_run(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = config(data, tmp_path / "run")
+    assert main(command(options, tmp_path, "--dry-run")) == 0
+    text = capsys.readouterr().out
+    for expected in ("batches per epoch   4", "steps in all        12", "batch per device    4",
+                     "memory per device   about", '"frames_in": 6'):  # fmt: skip
+        assert expected in text
+    assert not options.folder.exists()
+
+
+def test_debug_shows_where(
+    data: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options = config(data, tmp_path / "run", optimizer__lr=-1.0)
+    with pytest.raises(ValueError, match="lr must be positive"):
+        main(command(options, tmp_path, "--debug"))
+
+    def broken(config: object) -> None:
+        raise RuntimeError("the device\nis on fire")
+
+    monkeypatch.setattr("cscnn.forecasting.training.train.train", broken)
+    assert main(command(options, tmp_path)) == 1
+    error = capsys.readouterr().err
+    assert error == "cscnn: error: RuntimeError: the device is on fire (--debug shows where)\n"
