@@ -132,10 +132,10 @@ class Browser:
 
     def eval(self, script):
         """The value of an expression in the page."""
-        found = self.call("Runtime.evaluate", expression=script, returnByValue=True)
-        if "exceptionDetails" in found:
-            raise RuntimeError(found["exceptionDetails"])
-        return found["result"].get("value")
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
+        if "exceptionDetails" in answer:
+            raise RuntimeError(answer["exceptionDetails"])
+        return answer["result"].get("value")
 
     def press(self, key, code=0, text=""):
         """A key."""
@@ -144,11 +144,9 @@ class Browser:
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key,
                       windowsVirtualKeyCode=code, **extra)  # fmt: skip
 
-    def screenshot(self, whole=True):
-        """The page as PNG."""
-        options = {"captureBeyondViewport": True} if whole else {}
-        if whole:
-            size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-            options["clip"] = {"x": 0, "y": 0, "width": size["width"], "height": size["height"],
-                               "scale": 1}  # fmt: skip
-        return base64.b64decode(self.call("Page.captureScreenshot", **options)["data"])
+    def screenshot(self):
+        """All of the page as PNG."""
+        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        image = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
+        return base64.b64decode(image["data"])

@@ -1,112 +1,149 @@
 """Folders of runs that nobody has trained, with everything that a report reads."""
 
 import csv
-import json
+import dataclasses
 
 import numpy as np
 
-from cscnn import models
+from cscnn._util.jsonform import write_json
 from cscnn.data.simulators import create
+from cscnn.forecasting.evaluation.results import (
+    Cost,
+    DataInfo,
+    Errors,
+    Evaluation,
+    ModelInfo,
+    MotionErrors,
+    ObserverErrors,
+    OneStepErrors,
+    RolloutErrors,
+    Samples,
+    SymmetryErrors,
+)
+from cscnn.forecasting.forecaster import Forecaster
+from cscnn.forecasting.task import Task
+from cscnn.forecasting.training.config import DataConfig, ModelConfig, TrainConfig, TrainerConfig
 
-MODELS = {"cs_resnet": {"width": 2, "blocks": 1, "kernel_options": {"hidden_dim": 4}},
-          "resnet": {"width": 4, "blocks": 1}}  # fmt: skip
+NETWORKS = {
+    "cs_resnet": {"width": 2, "blocks": 1, "kernel": {"name": "implicit", "hidden_dim": 4}},
+    "resnet": {"width": 4, "blocks": 1},
+}
 
 
 def fluid():
-    return models.TASKS["navier_stokes"]
+    return Task.from_header(create("navier_stokes").header(), name="navier_stokes")
 
 
 def line():
-    return create("sine_gordon", "small").header().task(frames_in=8)
+    return Task.from_header(create("sine_gordon", "small").header(), name="solitons", frames_in=8)
 
 
 def charges():
-    return models.TASKS["maxwell_spacetime"].replace(frames_in=8, frames_out=8)
+    return Task.from_header(create("maxwell_spacetime").header(), name="charges", frames_in=8)
 
 
 TASKS = {"fluid": fluid, "line": line, "charges": charges}
 
 
-def make_run(folder, task, model="cs_resnet", *, quality=1.0, points=24, steps=8, seed=0):
+def make_run(folder, task, network="cs_resnet", *, quality=1.0, points=24, steps=8, seed=0):
     """A run folder with made-up numbers; the smaller ``quality``, the smaller the errors."""
     folder.mkdir(parents=True)
+    config = TrainConfig(
+        folder.name,
+        seed,
+        DataConfig("data/train.h5", test="t.h5"),
+        ModelConfig(network),
+        trainer=TrainerConfig(epochs=20),
+    )
+    write_json(folder / "config.json", config)
+    forecaster = Forecaster.build(network, task, **NETWORKS[network])
+    forecaster.save(folder / "model.safetensors")
     rng = np.random.default_rng(seed)
-    config = {"out": folder.name, "seed": seed, "data": {"train": "data/train.h5", "test": "t.h5"},
-              "model": {"name": model}, "trainer": {"epochs": 20}}  # fmt: skip
-    (folder / "config.json").write_text(json.dumps(config))
-    net = models.build(model, task, **MODELS[model])
-    models.save(net, folder / "model.safetensors")
     with (folder / "metrics.csv").open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(("epoch", "step", "train_loss", "valid_loss", "lr", "seconds"))
         for i in range(20):
             loss = quality * (0.02 + np.exp(-i / 4)) * (1 + 0.1 * rng.random())
             rows.writerow((i, 64 * (i + 1), 0.9 * loss, loss, 1e-3, 12.5))
-    evaluation = make_evaluation(task, folder.name, model, net.n_parameters(), quality, steps)
-    (folder / "evaluation.json").write_text(json.dumps(evaluation))
-    np.savez(folder / "samples.npz", **make_samples(task, quality, points, steps, seed))
+    make_evaluation(forecaster, folder.name, quality, steps).save(folder / "evaluation.json")
+    make_samples(task, quality, points, steps, seed).save(folder / "samples.npz")
     return folder
 
 
-def make_evaluation(task, name, model, parameters, quality, steps):
-    def four(scale):
-        return {"mse": 1e-3 * scale**2, "relative_l2": 0.02 * scale, "vrmse": 0.03 * scale,
-                "spectrum_error": 0.01 * scale}  # fmt: skip
+def make_evaluation(forecaster, run, quality, steps):
+    """Networks other than ours have larger errors where symmetry counts."""
+    task, name, parameters = forecaster.task, forecaster.name, forecaster.n_parameters()
+    equivariant = name.startswith("cs")
+    errors = _errors(quality)
+    return Evaluation(
+        run,
+        ModelInfo(name, parameters, NETWORKS[name]),
+        task,
+        DataInfo("data/test.h5", "test", trajectories=16, windows=160, rollouts=16),
+        OneStepErrors(
+            errors, 0.1 * quality, {field.name: errors for field in task.fields}, _errors(14.0)
+        ),
+        _rollout(task, equivariant, quality, steps),
+        _symmetry(task, equivariant, quality),
+        Cost(120.0 / quality, batch=8, peak_bytes=350_000_000, parameters=parameters),
+        {"cpu": "a processor", "torch": "2.6"},
+    )
 
-    spacetime = task.time_axis is not None
-    equivariant = model.startswith("cs")
+
+def _errors(scale):
+    return Errors(1e-3 * scale**2, 0.02 * scale, 0.03 * scale, 0.01 * scale)
+
+
+def _rollout(task, equivariant, quality, steps):
     growth = np.linspace(1, 4, steps)
-    angles, rapidities = list(range(0, 91, 15)), [0.0, 0.2, 0.4, 0.6, 0.8]
-    broken = 1e-6 if equivariant else 0.3
-    where = rapidities if spacetime else ["(x, y)", "(-x, -y)", "(-y, x)", "(y, x)"]
-    worse = [quality**2 * 1e-3 * (1 if equivariant else 1 + 3 * i) for i in range(len(where))]
-    return {
-        "format": 1,
-        "run": name,
-        "model": {"name": model, "parameters": parameters, "options": MODELS[model]},
-        "task": task.to_dict(),
-        "data": {"path": "data/test.h5", "split": "test", "trajectories": 16, "windows": 160},
-        "one_step": {
-            **four(quality),
-            "fields": {field.name: four(quality) for field in task.fields},
-            "persistence": four(14.0),
-        },
-        "rollout": {
-            "steps": list(range(1, steps + 1)),
-            "times": [task.frame_spacing * (i + 1) for i in range(steps)],
-            "relative_l2": list(0.02 * quality * growth),
-            "mse": list(1e-3 * quality * growth**2),
-            "correlation": list(1 - 0.02 * quality * growth),
-            "correlation_time": None if equivariant else 5.5,
-            "stable_steps": steps,
-            "persistence": {"relative_l2": list(0.15 * growth)},
-        },
-        "symmetry": {
-            "translation": 3e-7,
-            "point group": 4e-7 if equivariant else 0.4,
-            "rotation": None if spacetime and task.dim == 2 else {
-                "angles": angles,
-                "errors": [(0.02 if equivariant else 0.5) * abs(np.sin(2 * np.deg2rad(a))) + broken
-                           for a in angles],
-                "floor": [0.015 * abs(np.sin(2 * np.deg2rad(a))) + 1e-6 for a in angles],
-            },
-            "boost": {
-                "rapidities": rapidities,
-                "errors": [0.5 * r * (0.05 if equivariant else 1) + 1e-6 for r in rapidities],
-                "floor": [0.02 * r + 1e-6 for r in rapidities],
-            } if spacetime else None,
-            "frames": {
-                "kind": "boosted" if spacetime else "rotated",
-                "values": where,
-                "mse": worse,
-                "worst": max(worse),
-                "mean": float(np.mean(worse)),
-            },
-        },
-        "cost": {"windows_per_second": 120.0 / quality, "peak_bytes": 350_000_000,
-                 "parameters": parameters},
-        "machine": {"cpu": "a processor", "torch": "2.6"},
-    }  # fmt: skip
+    return RolloutErrors(
+        steps=list(range(1, steps + 1)),
+        times=[task.frame_spacing * (i + 1) for i in range(steps)],
+        mse=(1e-3 * quality * growth**2).tolist(),
+        relative_l2=(0.02 * quality * growth).tolist(),
+        correlation=(1 - 0.02 * quality * growth).tolist(),
+        correlation_time=None if equivariant else 5.5,
+        correlation_frames=None if equivariant else 5.5,
+        stable_steps=steps,
+        stable=[steps] * 16,
+        persistence=(0.15 * growth).tolist(),
+    )
+
+
+def _symmetry(task, equivariant, quality):
+    spacetime = task.time_axis is not None
+    angles, rapidities = [15.0 * i for i in range(7)], [0.0, 0.2, 0.4, 0.6, 0.8]
+    interpolation = [abs(float(np.sin(2 * np.deg2rad(a)))) for a in angles]
+    rotation = MotionErrors(
+        angles,
+        [
+            (0.02 if equivariant else 0.5) * x + (1e-6 if equivariant else 0.3)
+            for x in interpolation
+        ],
+        [0.015 * x + 1e-6 for x in interpolation],
+    )
+    boost = MotionErrors(
+        rapidities,
+        [0.5 * r * (0.05 if equivariant else 1) + 1e-6 for r in rapidities],
+        [0.02 * r + 1e-6 for r in rapidities],
+    )
+    observers = rapidities if spacetime else ["(x, y)", "(-x, -y)", "(-y, x)", "(y, x)"]
+    growth = [1 if equivariant else 1 + 3 * i for i in range(len(observers))]
+    return SymmetryErrors(
+        receptive_field=[9] * task.dim,
+        interior=True,
+        group="O" if equivariant else "",
+        translation=3e-7,
+        point_group=4e-7 if equivariant else 0.4,
+        rotation=None if spacetime and task.dim == 2 else rotation,
+        boost=boost if spacetime else None,
+        observers=ObserverErrors(
+            "boosted" if spacetime else "rotated",
+            observers,
+            [quality**2 * 1e-3 * g for g in growth],
+            [quality * 0.02 * g for g in growth],
+        ),
+    )
 
 
 def make_samples(task, quality, points, steps, seed):
@@ -115,22 +152,42 @@ def make_samples(task, quality, points, steps, seed):
     axes = np.meshgrid(*[np.linspace(0, 1, points)] * space, indexing="ij")
     rng = np.random.default_rng(7)
     noise = np.random.default_rng(seed)
-    arrays = {"times": np.arange(1, steps + 1) * task.frame_spacing}
+    known, target, prediction = {}, {}, {}
     for field in task.fields:
         size = task.algebra.grade_sizes[field.grade]
-        values = np.zeros((steps, *(points,) * space, size))
-        wrong = np.zeros_like(values)
+        truth = np.zeros((steps, *(points,) * space, size))
+        forecast = np.zeros_like(truth)
         for c in range(size):
             for _ in range(3):
                 centre, speed = rng.uniform(0.3, 0.7, space), rng.uniform(-0.4, 0.4, space)
                 sign = 1 if field.grade == 0 else rng.choice([-1, 1])
                 shift = 0.03 * quality * noise.normal(size=space)
                 for s in range(steps):
-                    for out, drift in ((values, 0.0), (wrong, shift * s)):
+                    for values, drift in ((truth, 0.0), (forecast, shift * s)):
                         at = centre + speed * s / steps + drift
                         r = sum((a - b) ** 2 for a, b in zip(axes, at, strict=True))
-                        out[s, ..., c] += sign * np.exp(-r / 0.02)
-        arrays[f"target/{field.name}"] = values.astype(np.float32)
-        arrays[f"prediction/{field.name}"] = wrong.astype(np.float32)
-        arrays[f"input/{field.name}"] = values[:1].astype(np.float32)
-    return arrays
+                        values[s, ..., c] += sign * np.exp(-r / 0.02)
+        target[field.name] = truth.astype(np.float32)
+        prediction[field.name] = forecast.astype(np.float32)
+        known[field.name] = truth[:1].astype(np.float32)
+    return Samples(known, target, prediction, np.arange(1, steps + 1) * task.frame_spacing)
+
+
+def change_evaluation(folder, **changes):
+    """Replace parts of an evaluation, or with a dict attributes of a part."""
+    path = folder / "evaluation.json"
+    evaluation = Evaluation.load(path)
+    for name, change in changes.items():
+        part = getattr(evaluation, name)
+        if dataclasses.is_dataclass(part) and isinstance(change, dict):
+            change = dataclasses.replace(part, **change)
+        evaluation = dataclasses.replace(evaluation, **{name: change})
+    evaluation.save(path)
+
+
+def change_samples(folder, change):
+    """Change the arrays by a function."""
+    path = folder / "samples.npz"
+    samples = dict(np.load(path))
+    change(samples)
+    np.savez(path, **samples)

@@ -38,14 +38,14 @@ def test_angular_content():
 
 def test_only_implicit_kernels_lack_frequency_two():
     contents = frequency_contents(count=3, seed=10)
-    for kind, found in contents.items():
-        assert found.shape == (3, 5), kind
-        assert found.square().sum(1).tolist() == pytest.approx([1] * 3), kind
-        assert found[:, [1, 3, 4]].max() < 1e-12, kind  # no steerable kernel has these
+    for name, content in contents.items():
+        assert content.shape == (3, 5), name
+        assert content.square().sum(1).tolist() == pytest.approx([1] * 3), name
+        assert content[:, [1, 3, 4]].max() < 1e-12, name  # no steerable kernel has these
     assert contents["implicit"][:, 2].max() < 1e-12
     assert contents["two through vectors"][:, 2].max() < 1e-12
-    for kind in ("complete", "two", "two through others"):
-        assert contents[kind][:, 2].min() > 1e-4, kind
+    for name in ("complete", "two", "two through others"):
+        assert contents[name][:, 2].min() > 1e-4, name
 
 
 def test_composition_is_one_convolution_after_another():
@@ -98,6 +98,7 @@ def test_random_kernels_leave_random_numbers_alone():
     assert one["implicit"].algebra == CliffordAlgebra((1, 1))
 
 
+@pytest.mark.slow
 def test_pictures(tmp_path):
     made = draw_kernel_story(tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(name for name, _ in made)

@@ -4,17 +4,17 @@ import sys
 import numpy as np
 import pytest
 
-mpl = pytest.importorskip("matplotlib")
+pytest.importorskip("matplotlib")
 pytest.importorskip("h5py")
 
-from matplotlib import animation  # noqa: E402
-from PIL import Image  # noqa: E402
+import matplotlib as mpl
+from matplotlib import animation
+from PIL import Image
 
-from cscnn.data import FieldFile, Header  # noqa: E402
-from cscnn.data.generate import generate, plans  # noqa: E402
-from cscnn.data.simulators import SIMULATORS, create  # noqa: E402
-from cscnn.models.tasks import Field  # noqa: E402
-from cscnn.viz import animate, plot_fields  # noqa: E402
+from cscnn.data import Field, FieldFile, Header
+from cscnn.data.generate import generate, plans
+from cscnn.data.simulators import SIMULATORS, create
+from cscnn.viz import animate, plot_fields
 
 ONE_CHARGE = {"oscillating": (1, 1), "orbiting": (0, 0)}
 TINY = {
@@ -74,6 +74,11 @@ def images(figure):
     return [ax.images[0] for ax in figure.axes if ax.images]
 
 
+def title(figure):
+    """On one line."""
+    return figure.get_suptitle().replace("\n", " ")
+
+
 def bars(figure):
     return [ax for ax in figure.axes if ax.get_label() == "<colorbar>"]
 
@@ -85,9 +90,8 @@ def test_every_data_set_has_a_picture(files, name, tmp_path):
     assert [bar.get_ylabel() for bar in bars(figure)] == LABELS[name]
     panels = images(figure)
     assert len(panels) == columns * len(LABELS[name])
-    title = figure.get_suptitle()
-    assert title.startswith(f"{name}, train trajectory 1")
-    assert ("plane z = " in title) == (len(TINY[name].get("grid", (1,) * 3)) == 3)
+    assert title(figure).startswith(f"{name}, train trajectory 1")
+    assert ("plane z = " in title(figure)) == (len(TINY[name].get("grid", (1,) * 3)) == 3)
     for row in range(len(LABELS[name])):
         limits = {panel.get_clim() for panel in panels[row * columns : (row + 1) * columns]}
         assert len(limits) == 1
@@ -197,7 +201,19 @@ def test_a_line_with_frames_is_a_diagram_without_light():
     assert not height.axes.lines
     assert (height.axes.get_xlabel(), height.axes.get_ylabel()) == ("x [m]", "t [s]")
     assert [bar.get_ylabel() for bar in bars(figure)] == ["height\n[m]", "velocity e1 = x\n[m/s]"]
-    assert figure.get_suptitle() == "waves"
+    assert title(figure) == "waves"
+
+
+def test_titles_are_not_cut_off(files):
+    """Also above a single narrow panel."""
+    figure = plot_fields(files["maxwell3d"], frame=0, fields="electric")
+    assert "\n" in figure.get_suptitle()
+    figure.draw_without_rendering()
+    (text,) = figure.texts
+    box = text.get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.width
+    assert box.y1 <= figure.bbox.height
+    assert all(box.y0 >= ax.get_window_extent().y1 for ax in figure.axes)
 
 
 def test_curves_move(tmp_path):
@@ -219,7 +235,7 @@ def test_units_read_well(files):
     assert figure.axes[6].get_xlabel() == "x [µm]"
     assert figure.axes[6].get_ylabel() == "y [µm]"
     assert figure.axes[0].get_title() == "t = 0 fs"
-    assert "z = 1.75 µm" in figure.get_suptitle()
+    assert "z = 1.75 µm" in title(figure)
     figure = plot_fields(files["navier_stokes"], fields="smoke")
     assert figure.axes[1].get_title() == "t = 1.5 s"
     assert len(images(figure)) == 3
@@ -227,12 +243,12 @@ def test_units_read_well(files):
 
 @pytest.mark.parametrize("name", SIMULATORS)
 def test_films(files, name, tmp_path):
-    told = []
+    progress = []
     path = animate(
-        files[name], tmp_path / "film.gif", fps=4, dpi=40, progress=lambda *x: told.append(x)
+        files[name], tmp_path / "film.gif", fps=4, dpi=40, progress=lambda *x: progress.append(x)
     )
     frames = TINY[name]["frames"]
-    assert told == [(i + 1, frames) for i in range(frames)]
+    assert progress == [(i + 1, frames) for i in range(frames)]
     assert list(tmp_path.iterdir()) == [path]
     with Image.open(path) as film:
         assert film.n_frames == frames

@@ -6,16 +6,12 @@ import torch
 from cscnn import CliffordAlgebra, CliffordSteerableConv
 from cscnn.kernels import CompleteKernel, ImplicitKernel
 
-mpl = pytest.importorskip("matplotlib")
-mpl.use("Agg")
+pytest.importorskip("matplotlib")
 
-from cscnn.viz import plot_kernel, plot_kernels  # noqa: E402
+from matplotlib import pyplot
 
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    mpl.pyplot.close("all")
+from cscnn.viz import plot_kernel, plot_kernels
+from cscnn.viz.figures import fit_text
 
 
 def drawn(figure):
@@ -40,10 +36,13 @@ def test_panels_show_the_kernel(build):
             assert torch.allclose(torch.as_tensor(panel.data), values)
 
 
-def test_the_light_cone_is_drawn_in_spacetime_only():
-    for metric, lines in (((1, -1), 2), ((1, 1), 0), ((1, 1, -1), 2), ((1, 1, 1), 0)):
-        figure = plot_kernel(CompleteKernel(CliffordAlgebra(metric), 1, 1), resolution=5)
-        assert len(figure.axes[0].lines) == lines
+@pytest.mark.parametrize(
+    ("metric", "lines"), [((1, -1), 2), ((1, 1), 0), ((1, 1, -1), 2), ((1, 1, 1), 0)]
+)
+def test_the_light_cone_is_drawn_in_spacetime_only(metric, lines):
+    figure = plot_kernel(CompleteKernel(CliffordAlgebra(metric), 1, 1), resolution=5)
+    assert len(figure.axes[0].lines) == lines
+    assert len(figure.axes) == 4 ** len(metric)
 
 
 def test_convolutions_and_slices(tmp_path):
@@ -54,7 +53,70 @@ def test_convolutions_and_slices(tmp_path):
     assert panels[0].shape == (5, 3)
     figure.savefig(tmp_path / "kernel.png")
     assert (tmp_path / "kernel.png").stat().st_size > 1000
-    assert drawn(plot_kernel(ImplicitKernel(CliffordAlgebra((1, 1, 1)), 1, 1), resolution=5))
+
+
+def texts(figure):
+    """All that is written outside of panels, also in parts of the figure."""
+    return [text for part in (figure, *figure.subfigs) for text in part.texts if text.get_text()]
+
+
+def assert_not_cut_off(figure):
+    """Every text lies within the figure, and above or below all panels, up to a pixel."""
+    figure.draw_without_rendering()
+    panels = [ax.get_window_extent() for part in (figure, *figure.subfigs) for ax in part.axes]
+    low, high = min(p.y0 for p in panels) + 1, max(p.y1 for p in panels) - 1
+    for text in texts(figure):
+        box = text.get_window_extent()
+        assert 0 <= box.x0 < box.x1 <= figure.bbox.width, text
+        assert 0 <= box.y0 < box.y1 <= figure.bbox.height, text
+        assert box.y1 <= low or box.y0 >= high, text
+
+
+LONG = "a title that says which layer of which network was trained on which of the data sets"
+
+
+@pytest.mark.parametrize("dpi", [50, 110])
+@pytest.mark.parametrize("title", [None, "", LONG])
+def test_captions_are_not_cut_off(title, dpi):
+    algebra = CliffordAlgebra((1, 1))
+    kernel, conv = ImplicitKernel(algebra, 1, 1), CliffordSteerableConv(algebra, 1, 1, 3)
+    figure = plot_kernel(conv, title=title)
+    figure.set_dpi(dpi)
+    assert len(texts(figure)) == (1 if title == "" else 2)
+    assert_not_cut_off(figure)
+    figure = plot_kernels({"one": kernel, title or "two": conv}, resolution=3, title=title)
+    figure.set_dpi(dpi)
+    assert len(texts(figure)) == (4 if title else 3)
+    assert_not_cut_off(figure)
+    caption = texts(figure)[0].get_text().replace("\n", " ")
+    assert caption.startswith("Columns: input blade. Rows: output blade.")
+    assert caption.endswith("colour scale.")
+
+
+def test_captions_of_three_dimensions_are_not_cut_off():
+    figure = plot_kernel(CliffordSteerableConv(CliffordAlgebra((1, -1, -1)), 1, 1, 3))
+    assert len(texts(figure)) == 2
+    assert_not_cut_off(figure)
+
+
+def test_a_caption_on_one_line_is_cut_off():
+    """The control of the test before."""
+    figure = plot_kernel(ImplicitKernel(CliffordAlgebra((1, 1)), 1, 1), resolution=3)
+    caption = next(text for text in texts(figure) if "Columns" in text.get_text())
+    caption.set_text(caption.get_text().replace("\n", " "))
+    with pytest.raises(AssertionError):
+        assert_not_cut_off(figure)
+
+
+def test_text_is_broken_between_words():
+    assert fit_text("one two three", 100, 8) == "one two three"
+    assert fit_text("one two\nthree", 100, 8) == "one two\nthree"
+    assert fit_text("one two three", 0.5, 8).split("\n") == ["one two", "three"]
+
+
+def test_no_window_is_opened():
+    plot_kernel(ImplicitKernel(CliffordAlgebra((1, 1)), 1, 1), resolution=3)
+    assert pyplot.get_fignums() == []
 
 
 def test_errors(monkeypatch):

@@ -9,13 +9,14 @@ import pytest
 pytest.importorskip("matplotlib")
 pytest.importorskip("safetensors")
 
-from browser import Browser, find_browser
 from PIL import Image
-from report_runs import TASKS, make_run
 
 from cscnn.viz.report.page import write_report
+from tests.viz.browser import Browser, find_browser
+from tests.viz.report_runs import TASKS, make_run
 
 pytestmark = [
+    pytest.mark.slow,  # a browser, and six runs for it
     pytest.mark.external,
     pytest.mark.skipif(find_browser() is None or os.name != "posix", reason="needs chromium"),
 ]
@@ -104,8 +105,8 @@ def test_quantities_and_play(page, pages):
     waiting = """new Promise((done) => { const look = () =>
       document.querySelector('.viewer').dataset.frame === '4' ? done(true) : setTimeout(look, 20);
       look(); })"""
-    found = page.call("Runtime.evaluate", expression=waiting, awaitPromise=True)
-    assert found["result"]["value"]
+    answer = page.call("Runtime.evaluate", expression=waiting, awaitPromise=True)
+    assert answer["result"]["value"]
     page.press("Enter", 13, "\r")
     assert page.eval("document.querySelector('.play').textContent") == "Play"
 

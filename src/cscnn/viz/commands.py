@@ -26,10 +26,10 @@ def add_commands(commands: Any) -> None:
 
 
 def _plot(args: argparse.Namespace) -> int:
-    from cscnn.data.readers import open_fields
-    from cscnn.progress import Bar
+    from cscnn._util.progress import Bar
+    from cscnn.data import open_fields
     from cscnn.viz import animate, plot_fields
-    from cscnn.viz.backend import save
+    from cscnn.viz.figures import save
     from cscnn.viz.films import SUFFIXES
 
     out = args.out or Path(args.file.with_suffix(".png").name)

@@ -1,4 +1,4 @@
-"""Forecasts of several models beside the truth, and how their errors grow."""
+"""Forecasts of several forecasters beside the truth."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cscnn.data.header import Header
-from cscnn.models.tasks import Field
-from cscnn.viz.backend import add_colour_bar, matplotlib
+from cscnn.data import Field, Header
+from cscnn.data.coarse import coarse_header
+from cscnn.forecasting.evaluation.results import Samples
 from cscnn.viz.fields import choose, draw, label_axes, panel_size
+from cscnn.viz.figures import add_colour_bar, matplotlib, new_figure, set_title
+from cscnn.viz.numbers import percent
 from cscnn.viz.panels import (
     Panel,
     colour_limits,
@@ -21,40 +23,34 @@ from cscnn.viz.panels import (
     split,
     time_label,
 )
-from cscnn.viz.report.numbers import percent
 from cscnn.viz.spacetime import diagram_size, draw_diagram, label_diagram
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Arrays = Mapping[str, np.ndarray]
-Curve = tuple[Sequence[float], Sequence[float | None]]
-MARKERS = "osD^vP*X"
-STILL = "if nothing changed"
+PERSISTENCE = "persistence"
 
 
 def plot_comparison(
-    samples: Mapping[str, Arrays],
+    samples: Mapping[str, Samples],
     header: Header,
     frame: int = 0,
     title: str | None = None,
     fields: str | Sequence[str] | None = None,
 ) -> Figure:
-    """Target, predictions and errors of several models for one forecast.
+    """Target, predictions and errors of several forecasters for one trajectory.
 
-    A column for the target and one for each model; for each quantity (see `plot_fields`) a row of
-    fields and below it their errors, with the size of the error relative to the target in per cent.
-    Below the target is the error of the forecast that nothing changes. The colours of a row of
-    fields are those of the target, so that a forecast that left them is seen to have; the errors
-    of a row share theirs. The error of a vector is the length of the difference.
+    A column for the target and one for each forecaster. For each quantity (see `plot_fields`) a row
+    of fields and below it their errors, with the size of the error relative to the target in per
+    cent. Below the target is the error of the persistence forecast. The colours of a row of fields
+    are those of the target, so that a forecast that left them is seen to have; the errors of a row
+    share theirs. The error of a vector is the length of the difference.
 
     On a line each panel is a diagram of all frames, with space to the right and time up.
 
     Args:
-        samples: label of a model -> the arrays of its ``samples.npz``: ``target/NAME``,
-            ``prediction/NAME`` and, if there, ``input/NAME``, all (frames, *space, components).
-            The models must have forecast the same trajectory.
-        header: of the data. The arrays may be coarser by a factor.
+        samples: label of a forecaster -> its rollout. All must be of the same trajectory.
+        header: of the data. The samples may be coarser by a factor.
         frame: of the forecast, from 0; from the end if negative. Without effect on a line.
         title: above the panels.
         fields: names of the fields; all by default.
@@ -62,119 +58,124 @@ def plot_comparison(
     Returns:
         a matplotlib figure.
     """
-    matplotlib()
-    from matplotlib.figure import Figure
-
+    matplotlib()  # an error now, not after the work
     chosen = choose(header, fields)
     header = _check(samples, header, chosen)
-    line = len(header.grid) == 1
     if not -header.frames <= frame < header.frames:
         last = header.frames - 1
         raise ValueError(f"frame must be from {-header.frames} to {last}, got {frame}")
     frame %= header.frames
     rows = [pair for f in chosen for pair in _rows(samples, header, f, frame)]
-    columns = 1 + len(samples)
+    line = len(header.grid) == 1
     width, height = (0.7 * side for side in diagram_size(header)) if line else panel_size(header)
-    figure = Figure(
-        figsize=(width * columns + 1.9, 2 * (height + 0.12) * len(rows) + 0.9), layout="compressed"
-    )
+    columns = 1 + len(samples)
+    figure = new_figure(width * columns + 1.9, 2 * (height + 0.12) * len(rows) + 0.9)
     axes = figure.subplots(2 * len(rows), columns, squeeze=False, sharex=True, sharey=True)
+    for ax, name in zip(axes[0], ("target", *samples), strict=True):
+        ax.set_title(name, fontsize=9)
     for number, (shown, errors) in enumerate(rows):
-        upper, lower = axes[2 * number], axes[2 * number + 1]
         last = number == len(rows) - 1
-        for column, name in enumerate(("target", *samples)):
-            _draw(upper[column], header, shown, column)
-            _label(upper[column], header, bottom=False, left=column == 0)
-            if number == 0:
-                upper[column].set_title(name, fontsize=9)
-            _draw(lower[column], header, errors, column)
-            _label(lower[column], header, bottom=last, left=column == 0)
-            size = relative_size(errors.image[column], shown.image[0])
-            _note(lower[column], percent(size), 0.96, 0.04, "right", "bottom")
-        if np.isnan(errors.image[0]).all():  # there was no input to compare with
-            lower[0].remove()
-        else:
-            _note(lower[0], STILL, 0.04, 0.96, "left", "top")
-        add_colour_bar(figure, list(upper), shown)
-        add_colour_bar(figure, [ax for ax in lower if ax.figure is not None], errors)
-    figure.suptitle(_title(header, frame) if title is None else title, fontsize=10)
+        _draw_rows(figure, axes[2 * number : 2 * number + 2], header, shown, errors, last)
+    set_title(figure, _title(header, frame) if title is None else title)
     return figure
 
 
-def _check(samples: Mapping[str, Arrays], header: Header, fields: Sequence[Field]) -> Header:
+def _draw_rows(
+    figure: Figure, axes: np.ndarray, header: Header, shown: Panel, errors: Panel, last: bool
+) -> None:
+    """Fields in the upper row of axes, errors in the lower one."""
+    for column, (upper, lower) in enumerate(axes.T):
+        _draw(upper, header, shown, column)
+        _label(upper, header, bottom=False, left=column == 0)
+        _draw(lower, header, errors, column)
+        _label(lower, header, bottom=last, left=column == 0)
+        size = relative_size(errors.image[column], shown.image[0])
+        _note(lower, percent(size), 0.96, 0.04, "right", "bottom")
+    lower = axes[1, 0]
+    if np.isnan(errors.image[0]).all():  # there was no known frame to compare with
+        lower.remove()
+    else:
+        _note(lower, PERSISTENCE, 0.04, 0.96, "left", "top")
+    add_colour_bar(figure, list(axes[0]), shown)
+    add_colour_bar(figure, [ax for ax in axes[1] if ax.figure is not None], errors)
+
+
+def _check(samples: Mapping[str, Samples], header: Header, fields: Sequence[Field]) -> Header:
     """The header of the samples, which may be coarser than the data; raise if they do not fit."""
     if not samples:
-        raise ValueError("a comparison needs the samples of at least one model, got none")
-    first_label, first = next(iter(samples.items()))
+        raise ValueError("a comparison needs the samples of at least one forecaster, got none")
+    first = next(iter(samples.values()))
     grids = set()
     for field in fields:
-        for label, arrays in samples.items():
-            names = [f"{kind}/{field.name}" for kind in ("target", "prediction")]
-            if missing := [name for name in names if name not in arrays]:
-                known = ", ".join(sorted(arrays))
-                raise ValueError(f"{label!r} has no array {missing[0]}, only {known}")
-            target, prediction = (arrays[name].shape for name in names)
-            wanted = first[f"target/{field.name}"]
-            if target != wanted.shape or prediction != wanted.shape:
-                raise ValueError(
-                    f"{field.name} of all models must be {wanted.shape}, as the target of "
-                    f"{first_label!r}; {label!r} has target {target} and prediction {prediction}"
-                )
-            if not np.allclose(wanted, arrays[names[0]], rtol=1e-4, equal_nan=True):
-                raise ValueError(
-                    f"models must have forecast the same trajectory: {field.name} of "
-                    f"{first_label!r} and of {label!r} have different targets"
-                )
-        frames, *grid, components = wanted.shape
-        factor = header.grid[0] // max(1, *grid[:1])
+        _check_field(samples, field.name)
+        frames, *grid, components = first.target[field.name].shape
+        cells = header.grid[0] // max(1, *grid[:1])
         if (
-            not factor
-            or tuple(grid) != tuple(n // factor for n in header.grid)
+            not cells
+            or tuple(cells * n for n in grid) != header.grid
             or components != header.shape(field.name)[-1]
         ):
             raise ValueError(
                 f"{field.name} must be {('frames', *header.shape(field.name)[1:])} or on a "
-                f"coarser grid, got {wanted.shape}"
+                f"coarser grid, got {first.target[field.name].shape}"
             )
-        grids.add((frames, tuple(grid), factor))
+        grids.add((frames, cells))
     if len(grids) > 1:
         raise ValueError(f"all fields must have the same frames and grid, got {sorted(grids)}")
-    ((frames, space, factor),) = grids
-    return header.replace(
-        grid=space,
-        frames=frames,
-        spacing=tuple(h * factor for h in header.spacing),
-        frame_spacing=header.frame_spacing * (1 if header.time_axis is None else factor),
-    )
+    ((frames, cells),) = grids
+    return coarse_header(header.replace(frames=frames * cells), cells).replace(frames=frames)
+
+
+def _check_field(samples: Mapping[str, Samples], name: str) -> None:
+    """Raise unless all forecasters have forecast the same trajectory of a field."""
+    first_label, first = next(iter(samples.items()))
+    for label, sample in samples.items():
+        for part, arrays in (("target", sample.target), ("prediction", sample.prediction)):
+            if name not in arrays:
+                known = ", ".join(sorted(arrays)) or "none"
+                raise ValueError(f"{label!r} has no {part} of {name}, only of {known}")
+        wanted = first.target[name]
+        target, prediction = sample.target[name], sample.prediction[name]
+        if target.shape != wanted.shape or prediction.shape != wanted.shape:
+            raise ValueError(
+                f"{name} of all forecasters must be {wanted.shape}, as the target of "
+                f"{first_label!r}; {label!r} has target {target.shape} and prediction "
+                f"{prediction.shape}"
+            )
+        if not np.allclose(wanted, target, rtol=1e-4, equal_nan=True):
+            raise ValueError(
+                f"forecasts must be of the same trajectory: {name} of {first_label!r} and of "
+                f"{label!r} have different targets"
+            )
 
 
 def _rows(
-    samples: Mapping[str, Arrays], header: Header, field: Field, frame: int
+    samples: Mapping[str, Samples], header: Header, field: Field, frame: int
 ) -> list[tuple[Panel, Panel]]:
     """For each quantity of a field: target and predictions, and all errors.
 
-    Images are (1 + models, x, y), or (1 + models, frames, x) on a line.
+    Images are (1 + forecasters, x, y), or (1 + forecasters, frames, x) on a line.
     """
+    line = len(header.grid) == 1
+
+    def at_frame(values: np.ndarray) -> np.ndarray:
+        """A plane (x, y, components), or the diagram (frames, x, components) of a line."""
+        return plane(values if line else values[frame])
+
     first = next(iter(samples.values()))
-    target = _shown(first, "target", header, field, frame)
-    predictions = [_shown(s, "prediction", header, field, frame) for s in samples.values()]
-    known = first.get(f"input/{field.name}")
-    still = np.full_like(target, np.nan) if known is None else plane(known[-1])
+    target = at_frame(first.target[field.name])
+    predictions = [at_frame(sample.prediction[field.name]) for sample in samples.values()]
+    known = first.known.get(field.name)
+    persistence = np.full_like(target, np.nan) if known is None else plane(known[-1])
     truth = list(split(header, field, target[None]))
     fields = split(header, field, np.stack([target, *predictions]))
     with np.errstate(all="ignore"):  # forecasts may have blown up
-        differences = np.stack([still + 0 * target, *predictions]) - target
+        differences = np.stack([persistence + 0 * target, *predictions]) - target
         errors = split(header, field, differences)
         return [
             (_clipped(shown, true), _error(error, true))
             for shown, error, true in zip(fields, errors, truth, strict=True)
         ]
-
-
-def _shown(arrays: Arrays, kind: str, header: Header, field: Field, frame: int) -> np.ndarray:
-    """A plane (x, y, components), or the diagram (frames, x, components) of a line."""
-    values = arrays[f"{kind}/{field.name}"]
-    return plane(values if len(header.grid) == 1 else values[frame])
 
 
 def _clipped(panel: Panel, truth: Panel) -> Panel:
@@ -223,63 +224,6 @@ def _title(header: Header, frame: int) -> str:
         parts.append(f"forecasts of {header.frames} frames")
     else:
         parts.append(f"forecasts at {time_label(header, frame + 1)} after the last input")
-    if where := cut(header):
-        parts.append(f"plane {where}")
+    if position := cut(header):
+        parts.append(f"plane {position}")
     return ", ".join(parts)
-
-
-def plot_rollouts(
-    curves: Mapping[str, Curve],
-    *,
-    persistence: Curve | None = None,
-    x_label: str = "time",
-    y_label: str = "relative error",
-    title: str | None = None,
-) -> Figure:
-    """Errors of several models by time, on a logarithmic axis.
-
-    Args:
-        curves: label of a model -> (times, errors). Errors that are None, not finite or not
-            positive are left out; a model that was given up has a line that ends.
-        persistence: (times, errors) of the forecast that nothing changes: a dashed line.
-        x_label, y_label: of the axes.
-        title: above the lines.
-
-    Returns:
-        a matplotlib figure.
-    """
-    matplotlib()
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.6, 3.6), layout="constrained")
-    ax = figure.subplots()
-    for number, (label, curve) in enumerate(curves.items()):
-        times, errors = _points(label, curve)
-        every = max(1, len(times) // 8)
-        ax.plot(
-            times, errors, marker=MARKERS[number % len(MARKERS)], markersize=4, markevery=every,
-            linewidth=1.5, label=label,
-        )  # fmt: skip
-    if persistence is not None:
-        ax.plot(*_points("persistence", persistence), "--", color="0.45", label="nothing changes")
-    ax.set_yscale("log")
-    ax.grid(which="major", color="0.9", linewidth=0.8)
-    ax.set_axisbelow(True)
-    ax.set_xlabel(x_label, fontsize=9)
-    ax.set_ylabel(y_label, fontsize=9)
-    ax.tick_params(labelsize=8)
-    if ax.lines:
-        ax.legend(fontsize=8)
-    if title:
-        ax.set_title(title, fontsize=10)
-    return figure
-
-
-def _points(label: str, curve: Curve) -> tuple[np.ndarray, np.ndarray]:
-    """Times and errors as arrays, NaN for what a logarithmic axis does not have."""
-    times, errors = np.asarray(curve[0], np.float64), np.asarray(curve[1], np.float64)
-    if times.ndim != 1 or times.shape != errors.shape:
-        raise ValueError(
-            f"{label!r} must have as many errors as times, got {errors.shape} and {times.shape}"
-        )
-    return times, np.where(np.isfinite(errors) & (errors > 0), errors, np.nan)

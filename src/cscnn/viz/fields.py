@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cscnn.data.header import Header
-from cscnn.models.tasks import Field
-from cscnn.viz.backend import add_colour_bar, matplotlib
-from cscnn.viz.panels import Panel, Source, describe, panels, scale, time_label
+from cscnn.data import Field, Header, Source
+from cscnn.viz.figures import add_colour_bar, label_plane, matplotlib, new_figure, set_title
+from cscnn.viz.panels import Panel, describe, panels, scale, time_label, with_unit
 from cscnn.viz.spacetime import draw_diagrams
 
 if TYPE_CHECKING:
@@ -53,9 +52,7 @@ def plot_fields(
     Returns:
         a matplotlib figure; ``figure.savefig("fields.png")`` writes it.
     """
-    matplotlib()
-    from matplotlib.figure import Figure
-
+    matplotlib()  # an error now, not after reading
     header = source.header
     chosen = choose(header, fields)
     title = describe(header, trajectory) if title is None else title
@@ -68,10 +65,7 @@ def plot_fields(
     frames = _frames(header, frame)
     rows = panels(source, trajectory, frames, chosen)
     width, height = panel_size(header)
-    figure = Figure(
-        figsize=(width * len(frames) + 1.5, (height + 0.12) * len(rows) + 0.9),
-        layout="compressed",
-    )
+    figure = new_figure(width * len(frames) + 1.5, (height + 0.12) * len(rows) + 0.9)
     axes = figure.subplots(len(rows), len(frames), squeeze=False, sharex=True, sharey=True)
     for row, panel in enumerate(rows):
         for column, number in enumerate(frames):
@@ -81,7 +75,7 @@ def plot_fields(
                 ax.set_title(time_label(header, number), fontsize=9)
             label_axes(ax, header, bottom=row == len(rows) - 1, left=column == 0)
         add_colour_bar(figure, list(axes[row]), panel)
-    figure.suptitle(title, fontsize=10)
+    set_title(figure, title)
     return figure
 
 
@@ -136,12 +130,12 @@ def draw(ax: Any, header: Header, panel: Panel, number: int) -> tuple[Any, Any]:
     if panel.arrows is None:
         return image, None
     step = _step(panel)
-    where = [
+    positions = [
         (np.arange(n)[step // 2 :: step] + 0.5) * side / n
         for n, side in zip(panel.image.shape[1:], (x, y), strict=True)
     ]
     arrows = ax.quiver(
-        *np.meshgrid(*where, indexing="ij"),
+        *np.meshgrid(*positions, indexing="ij"),
         *arrow_components(panel, number),
         angles="xy",
         scale_units="xy",
@@ -173,9 +167,4 @@ def label_axes(ax: Any, header: Header, bottom: bool, left: bool) -> None:
     """Ticks, and names and units of the axes where they are wanted."""
     unit = _lengths(header)[2]
     x, y = header.axes[-len(header.grid) :][:2]
-    ax.locator_params(nbins=4)
-    ax.tick_params(labelsize=7, length=2.5, labelbottom=bottom, labelleft=left)
-    if bottom:
-        ax.set_xlabel(f"{x} [{unit}]" if unit else x, fontsize=8)
-    if left:
-        ax.set_ylabel(f"{y} [{unit}]" if unit else y, fontsize=8)
+    label_plane(ax, with_unit(x, unit), with_unit(y, unit), bottom, left)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cscnn.data.header import Header
-from cscnn.viz.backend import add_colour_bar, matplotlib
+from cscnn._util.files import replacing
+from cscnn.data import Header, Source
 from cscnn.viz.fields import arrow_components, choose, draw, label_axes, panel_size
-from cscnn.viz.panels import Panel, Source, describe, panels, time_label
-from cscnn.viz.spacetime import draw_curves
+from cscnn.viz.figures import add_colour_bar, matplotlib, new_figure, set_title
+from cscnn.viz.panels import Panel, frame_title, panels
+from cscnn.viz.spacetime import draw_curves, panel_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,16 +50,11 @@ def animate(
     shown = panels(source, trajectory, range(header.frames), chosen)
     film = _film if len(header.grid) > 1 else draw_curves
     figure, update = film(header, shown, trajectory)
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
-    try:
-        with writer.saving(figure, str(temporary), dpi):
-            for number in range(header.frames):
-                update(number)
-                writer.grab_frame()
-                progress(number + 1, header.frames)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path) as temporary, writer.saving(figure, str(temporary), dpi):
+        for number in range(header.frames):
+            update(number)
+            writer.grab_frame()
+            progress(number + 1, header.frames)
     return path
 
 
@@ -69,31 +63,24 @@ def _writer(path: Path, fps: float) -> Any:
         raise ValueError(f"fps must be positive, got {fps}")
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"a film ends in {' or '.join(SUFFIXES)}, got {path.name!r}")
-    matplotlib()
-    from matplotlib import animation
-
+    animation = matplotlib("animation")
     if path.suffix.lower() == ".gif":
-        return animation.PillowWriter(fps=fps)  # type: ignore[arg-type]
+        return animation.PillowWriter(fps=fps)
     if not animation.FFMpegWriter.isAvailable():
         raise ValueError(
             f"{path.name} needs the program ffmpeg, which is not installed: install it, or write "
             f"{path.stem}.gif"
         )
-    return animation.FFMpegWriter(fps=fps)  # type: ignore[arg-type]
+    return animation.FFMpegWriter(fps=fps)
 
 
 def _film(
     header: Header, shown: Sequence[Panel], trajectory: int
 ) -> tuple[Figure, Callable[[int], None]]:
     """A figure of all panels, and what sets it to a frame."""
-    from matplotlib.figure import Figure
-
-    columns = len(shown) if len(shown) < 4 else math.ceil(len(shown) / 2)
-    rows = math.ceil(len(shown) / columns)
+    rows, columns = panel_table(len(shown))
     width, height = (1.6 * side for side in panel_size(header))
-    figure = Figure(
-        figsize=((width + 0.8) * columns + 0.3, (height + 0.4) * rows + 0.5), layout="compressed"
-    )
+    figure = new_figure((width + 0.8) * columns + 0.3, (height + 0.4) * rows + 0.5)
     engine = figure.get_layout_engine()
     assert engine is not None
     engine.set(w_pad=0.1)  # type: ignore[call-arg]
@@ -105,12 +92,12 @@ def _film(
         add_colour_bar(figure, [ax], panel)
     for ax in axes[len(shown) :]:
         ax.remove()
-    text = figure.suptitle(f"{describe(header, trajectory)}, {time_label(header, 0)}", fontsize=10)
+    set_title(figure, frame_title(header, trajectory, 0))
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # panels stay where they are
 
     def update(number: int) -> None:
-        text.set_text(f"{describe(header, trajectory)}, {time_label(header, number)}")
+        set_title(figure, frame_title(header, trajectory, number))
         for panel, (image, arrows) in zip(shown, drawn, strict=True):
             image.set_data(panel.image[number].T)
             if arrows is not None:

@@ -7,6 +7,7 @@ has 0 only; two of them in a row have both (paper, App. B).
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from dataclasses import dataclass
 
 import torch
@@ -113,7 +114,7 @@ def compose(
 ) -> Tensor:
     """The kernel of one convolution of the plane after another: ∫ K2(v - w) K1(w) dw.
 
-    The integral runs over rings of w, so that it commutes with turns by 2π / angles exactly.
+    The integral runs over rings of w, so that it commutes with rotations by 2π / angles exactly.
 
     Args:
         second, first: kernels of O(2); their first channels count. They must decay.
@@ -130,14 +131,14 @@ def compose(
     lengths = (torch.arange(radii, dtype=points.dtype) + 0.5) * step
     w = torch.cat([ring(float(r), angles) for r in lengths])
     area = (lengths * step * 2 * math.pi / angles).repeat_interleave(angles)
-    found = []
+    matrices = []
     with torch.no_grad():
         inner = (first(w)[:, 0, :, 0] * area[:, None, None]).split(sizes, 1)
         for v in points:  # one after the other: all at once would need N times the memory
             outer = second(v - w)[:, 0, :, 0].split(sizes, 2)
             parts = zip(outer, inner, strict=True)
-            found.append(torch.stack([torch.einsum("wcm,wmb->cb", k, x) for k, x in parts]))
-    return torch.stack(found, 1)
+            matrices.append(torch.stack([torch.einsum("wcm,wmb->cb", k, x) for k, x in parts]))
+    return torch.stack(matrices, 1)
 
 
 def frequency_contents(count: int = 16, seed: int = SEED) -> dict[str, Tensor]:
@@ -148,19 +149,18 @@ def frequency_contents(count: int = 16, seed: int = SEED) -> dict[str, Tensor]:
         and for ``two`` by what is between: ``two through vectors``, ``two through others``.
     """
     points = ring()
-    found: dict[str, list[Tensor]] = {}
+    on_ring: dict[str, list[Tensor]] = defaultdict(list)
     for number in range(count):
-        kernels = random_kernels((1, 1), seed + number)
-        for kind, kernel in kernels.items():
+        for name, kernel in random_kernels((1, 1), seed + number).items():
             with torch.no_grad():
-                found.setdefault(kind, []).append(kernel(points)[:, 0, :, 0])
+                on_ring[name].append(kernel(points)[:, 0, :, 0])
         scalars, vectors, bivectors = compose(*random_pair(number, seed), points)
-        found.setdefault("two", []).append(scalars + vectors + bivectors)
-        found.setdefault("two through vectors", []).append(vectors)
-        found.setdefault("two through others", []).append(scalars + bivectors)
+        on_ring["two"].append(scalars + vectors + bivectors)
+        on_ring["two through vectors"].append(vectors)
+        on_ring["two through others"].append(scalars + bivectors)
     return {
-        kind: torch.stack([angular_content(m[:, 1:3, 1:3])[:FREQUENCIES] for m in matrices])
-        for kind, matrices in found.items()
+        name: torch.stack([angular_content(m[:, 1:3, 1:3])[:FREQUENCIES] for m in matrices])
+        for name, matrices in on_ring.items()
     }
 
 

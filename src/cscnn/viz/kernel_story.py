@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from cscnn.viz.backend import matplotlib, save
+from cscnn.viz.figures import new_figure, save
 from cscnn.viz.kernel_numbers import (
     FREQUENCIES,
     RADIUS,
@@ -43,16 +43,13 @@ def draw_kernel_story(folder: Path) -> list[tuple[str, str]]:
     """
     made: list[tuple[str, Figure, str]] = []
     for group, metric in GROUPS.items():
-        made.append((f"results_kernels_{_plain(group)}.png", *_panels(group, metric)))
+        letters = "".join(c for c in group.lower() if c.isalnum())
+        made.append((f"results_kernels_{letters}.png", *_panels(group, metric)))
     made.append(("results_kernels_radial.png", *_radial()))
     made.append(("results_kernels_frequency2.png", *_frequencies()))
     for name, figure, _ in made:
         save(figure, folder / name, dpi=85)
     return [(name, caption) for name, _, caption in made]
-
-
-def _plain(group: str) -> str:
-    return "".join(c for c in group.lower() if c.isalnum())
 
 
 def _panels(group: str, metric: tuple[int, ...]) -> tuple[Figure, str]:
@@ -73,20 +70,17 @@ def _panels(group: str, metric: tuple[int, ...]) -> tuple[Figure, str]:
 
 
 def _radial() -> tuple[Figure, str]:
-    matplotlib()
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.6, 6.2), layout="constrained")
+    figure = new_figure(9.6, 6.2, "constrained")
     axes = figure.subplots(2, 2, squeeze=False, sharey=True)
-    told = []
+    ranks = []
     for row, (group, metric) in enumerate(GROUPS.items()):
-        for column, (kind, kernel) in enumerate(random_kernels(metric).items()):
-            found = radial_functions(kernel)
+        for column, (name, kernel) in enumerate(random_kernels(metric).items()):
+            radial = radial_functions(kernel)
             ax = axes[row, column]
-            _draw_radial(ax, found)
-            of = f"{len(found.names)} functions, {found.rank} independent"
-            ax.set_title(f"{kind} kernel of {group}: {of}", fontsize=10)
-            told.append(f"{kind} {group} {found.rank} of {len(found.names)}")
+            _draw_radial(ax, radial)
+            title = f"{len(radial.names)} functions, {radial.rank} independent"
+            ax.set_title(f"{name} kernel of {group}: {title}", fontsize=10)
+            ranks.append(f"{name} {group} {radial.rank} of {len(radial.names)}")
         axes[row, 0].set_ylabel("function / its largest value", fontsize=9)
     lines, names = axes[0, 1].get_legend_handles_labels()
     figure.legend(
@@ -98,20 +92,20 @@ def _radial() -> tuple[Figure, str]:
         "is, β stretches along v, γ raises the grade by v, δ lowers it. In the implicit kernel all "
         "α are multiples of one function and all γ and δ of another, so that the lines lie on each "
         "other, and there is no β; in the complete kernel all differ. Independent functions "
-        f"(numerical rank): {', '.join(told)}."
+        f"(numerical rank): {', '.join(ranks)}."
     )
     return figure, caption
 
 
-def _draw_radial(ax: Any, found: Radial) -> None:
+def _draw_radial(ax: Any, radial: Radial) -> None:
     colours = {name: f"C{i}" for i, name in enumerate(("α0", "α1", "α2", "β1", "γ0", "γ1"))}
     colours |= {"δ1": "C7", "δ2": "C9"}
-    at = found.at.numpy()
+    at = radial.at.numpy()
     ax.axhline(0, color="0.85", linewidth=0.8)
     sides = [at > 0, at < 0] if (at < 0).any() else [at > 0]
-    widths = torch.linspace(5, 1.4, len(found.names)).tolist()  # so that hidden lines are seen
+    widths = torch.linspace(5, 1.4, len(radial.names)).tolist()  # so that hidden lines are seen
     for name, kind, values, width in zip(
-        found.names, found.kinds, found.values, widths, strict=True
+        radial.names, radial.kinds, radial.values, widths, strict=True
     ):
         scaled = (values / values[values.abs().argmax()]).numpy()
         for number, side in enumerate(sides):  # the implicit one jumps at the light cone
@@ -133,8 +127,8 @@ def _draw_radial(ax: Any, found: Radial) -> None:
         ax.set_xlabel("|v|", fontsize=9)
 
 
-#: What `frequency_contents` measures, with the words for it in the picture.
-KINDS = {
+#: What `frequency_contents` measures, with the titles in the picture.
+TITLES = {
     "implicit": "one implicit kernel",
     "complete": "one complete kernel",
     "two": "two implicit kernels in a row",
@@ -142,25 +136,22 @@ KINDS = {
 
 
 def _frequencies() -> tuple[Figure, str]:
-    matplotlib()
-    from matplotlib.figure import Figure
-
     contents = frequency_contents()
-    figure = Figure(figsize=(10.2, 6.6), layout="constrained")
+    figure = new_figure(10.2, 6.6, "constrained")
     axes = figure.subplots(2, 3, squeeze=False, sharey="row", height_ratios=(1.15, 1))
     axis = torch.linspace(-0.9, 0.9, 13, dtype=torch.float64)
     grid = torch.cartesian_prod(axis, axis)
-    for column, (kind, words) in enumerate(KINDS.items()):
-        most = int(contents[kind][:, 2].argmax())
-        if kind == "two":
+    for column, (name, title) in enumerate(TITLES.items()):
+        most = int(contents[name][:, 2].argmax())
+        if name == "two":
             matrices = compose(*random_pair(most), grid).sum(0)
         else:
             with torch.no_grad():
-                matrices = random_kernels((1, 1), SEED + most)[kind](grid)[:, 0, :, 0]
+                matrices = random_kernels((1, 1), SEED + most)[name](grid)[:, 0, :, 0]
         _draw_response(axes[0, column], grid, matrices[:, 1:3, 1])
-        axes[0, column].set_title(words, fontsize=10)
-        _draw_content(axes[1, column], contents[kind])
-    axes[0, 0].set_ylabel("answer to one arrow", fontsize=9)
+        axes[0, column].set_title(title, fontsize=10)
+        _draw_content(axes[1, column], contents[name])
+    axes[0, 0].set_ylabel("response to one vector", fontsize=9)
     axes[1, 0].set_ylabel("relative size", fontsize=9)
     return figure, _frequency_caption(contents)
 
@@ -211,20 +202,20 @@ def _draw_content(ax: Any, contents: Tensor) -> None:
 
 
 def _frequency_caption(contents: Mapping[str, Tensor]) -> str:
-    def middle(kind: str) -> str:
-        return f"{contents[kind][:, 2].median().item():.2g}"
+    def median(name: str) -> str:
+        return f"{contents[name][:, 2].median().item():.2g}"
 
     worst = max(contents[k][:, 2].max().item() for k in ("implicit", "two through vectors"))
     least = min(contents[k][:, 2].min().item() for k in ("complete", "two"))
     return (
         "What is missing between vectors, and how it comes back. Top: the input is one vector at "
-        "the centre (red), the arrows are the output vectors; short ones are drawn longer than "
-        "they are. An implicit kernel can only answer along the input. Bottom: how much of each "
-        "angular frequency the vector-to-vector block has on the ring, a dot for each of "
-        f"{len(contents['two'])} random kernels, the medians in figures. Frequency 2 is zero for "
-        f"implicit kernels (at most {worst:.0e}), the median of complete ones is "
-        f"{middle('complete')}, and of two implicit ones in a row {middle('two')} (none of either "
-        f"is below {least:.0e}). It comes back through the scalars and bivectors between the two "
-        f"(median {middle('two through others')} of that part); through vectors it does not. The "
-        "top row shows, of each kind, the kernel with most of it."
+        "the centre (red). The arrows are the output vectors; short ones are drawn longer than "
+        "they are. The response of an implicit kernel is parallel to the input. Bottom: how much "
+        "of each angular frequency the vector-to-vector block has on the ring. There is a dot for "
+        f"each of {len(contents['two'])} random kernels; numbers are medians. Frequency 2 is zero "
+        f"for implicit kernels (at most {worst:.0e}). Its median is {median('complete')} for "
+        f"complete kernels and {median('two')} for two implicit ones in a row; the minimum of both "
+        f"is {least:.0e}. It comes back through the scalars and bivectors between the two (median "
+        f"{median('two through others')} of that part), not through vectors. The top row shows the "
+        "kernels with the most of it."
     )

@@ -4,31 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from cscnn.data.header import Header
-from cscnn.models.tasks import Field
+from cscnn.data import Field, Header, Source
 
 MAPS = {"signed": "RdBu_r", "positive": "viridis", "error": "PuOr_r"}  #: of colours
 PREFIXES = {0: "", -3: "m", -6: "µ", -9: "n", -12: "p", -15: "f", -18: "a"}
 
 
-class Source(Protocol):
-    """Anything that holds trajectories, e.g. `cscnn.data.FieldFile`."""
-
-    @property
-    def header(self) -> Header: ...
-
-    def read(
-        self, number: int, start: int = ..., stop: int | None = ...
-    ) -> dict[str, np.ndarray]: ...
-
-
 @dataclass(frozen=True)
 class Panel:
-    """One quantity in a plane at some frames.
+    """One quantity in a plane, by frame.
 
     Attributes:
         label: its name, with units.
@@ -63,7 +50,7 @@ class Panel:
 def panels(
     source: Source, trajectory: int, frames: Iterable[int], fields: Sequence[Field]
 ) -> list[Panel]:
-    """The panels of some fields: one for a scalar or a vector, else one for each component.
+    """The panels of fields: one for a scalar or a vector, else one for each component.
 
     A vector of space is its length and arrows, except on a line. Of three axes of space the last is
     cut in the middle. Frames are read one at a time.
@@ -71,8 +58,8 @@ def panels(
     planes: dict[str, list[np.ndarray]] = {field.name: [] for field in fields}
     for frame in frames:
         stored = source.read(trajectory, frame, frame + 1)
-        for name, found in planes.items():
-            found.append(plane(stored[name][0]))
+        for name, stack in planes.items():
+            stack.append(plane(stored[name][0]))
     return [p for f in fields for p in split(source.header, f, np.stack(planes[f.name]))]
 
 
@@ -152,7 +139,7 @@ def time_label(header: Header, frame: int) -> str:
 
 
 def scale(largest: float, unit: str) -> tuple[float, str]:
-    """The factor and the unit in which metres or seconds up to some number read well."""
+    """The factor and the unit in which metres or seconds up to the largest read well."""
     if unit in ("", "1"):
         return 1.0, ""
     if unit not in ("m", "s"):
@@ -161,9 +148,19 @@ def scale(largest: float, unit: str) -> tuple[float, str]:
     return 10.0**-power, PREFIXES[power] + unit
 
 
+def with_unit(name: str, unit: str) -> str:
+    """The label of an axis."""
+    return f"{name} [{unit}]" if unit else name
+
+
 def describe(header: Header, trajectory: int) -> str:
     """A title: data, split, trajectory and plane."""
     parts = [header.generator or "data", f"{header.split} trajectory {trajectory}".strip()]
-    if plane := cut(header):
-        parts.append(f"plane {plane}")
+    if position := cut(header):
+        parts.append(f"plane {position}")
     return ", ".join(parts)
+
+
+def frame_title(header: Header, trajectory: int, frame: int) -> str:
+    """A title of one frame of a film."""
+    return f"{describe(header, trajectory)}, {time_label(header, frame)}"

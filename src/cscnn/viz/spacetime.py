@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cscnn.data.header import Header
-from cscnn.viz.backend import add_colour_bar
-from cscnn.viz.panels import Panel, describe, scale, time_label
+from cscnn.data import Header
+from cscnn.viz.figures import add_colour_bar, label_plane, new_figure, set_title
+from cscnn.viz.panels import Panel, frame_title, scale, with_unit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,13 +25,9 @@ def draw_diagrams(header: Header, shown: Sequence[Panel], title: str) -> Figure:
     If time is an axis of the grid, both axes have one scale, and thin lines at 45° are the paths of
     light from the middle of the first frame.
     """
-    from matplotlib.figure import Figure
-
     width, height = diagram_size(header)
-    rows, columns = _table(len(shown))
-    figure = Figure(
-        figsize=((width + 0.9) * columns + 0.3, (height + 0.12) * rows + 0.6), layout="compressed"
-    )
+    rows, columns = panel_table(len(shown))
+    figure = new_figure((width + 0.9) * columns + 0.3, (height + 0.12) * rows + 0.6)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for number, (ax, panel) in enumerate(zip(axes, shown, strict=False)):
         draw_diagram(ax, header, panel, panel.image)
@@ -39,7 +35,7 @@ def draw_diagrams(header: Header, shown: Sequence[Panel], title: str) -> Figure:
         add_colour_bar(figure, [ax], panel)
     for ax in axes[len(shown) :]:
         ax.remove()
-    figure.suptitle(title, fontsize=10)
+    set_title(figure, title)
     return figure
 
 
@@ -71,23 +67,16 @@ def draw_diagram(ax: Any, header: Header, panel: Panel, values: np.ndarray) -> N
 def label_diagram(ax: Any, header: Header, bottom: bool, left: bool) -> None:
     """Ticks, and names and units of the axes where they are wanted."""
     _, _, space, time = _extent(header)
-    ax.locator_params(nbins=4)
-    ax.tick_params(labelsize=7, length=2.5, labelbottom=bottom, labelleft=left)
-    if bottom:
-        ax.set_xlabel(space, fontsize=8)
-    if left:
-        ax.set_ylabel(time, fontsize=8)
+    label_plane(ax, space, time, bottom, left)
 
 
 def draw_curves(
     header: Header, shown: Sequence[Panel], trajectory: int
 ) -> tuple[Figure, Callable[[int], None]]:
     """A figure with a curve for each quantity, and what sets it to a frame."""
-    from matplotlib.figure import Figure
-
     x, _, space, _ = _extent(header)
-    where = (np.arange(header.grid[0]) + 0.5) * x / header.grid[0]
-    figure = Figure(figsize=(5.0, 1.3 * len(shown) + 0.8), layout="constrained")
+    points = (np.arange(header.grid[0]) + 0.5) * x / header.grid[0]
+    figure = new_figure(5.0, 1.3 * len(shown) + 0.8, "constrained")
     axes = figure.subplots(len(shown), 1, squeeze=False, sharex=True).ravel()
     lines = []
     for ax, panel in zip(axes, shown, strict=True):
@@ -95,26 +84,26 @@ def draw_curves(
         low, high = float(finite.min(initial=0.0)), float(finite.max(initial=0.0))
         margin = 0.05 * (high - low) or 1.0
         ax.axhline(0, color="0.85", linewidth=0.8)
-        lines += ax.plot(where, panel.image[0], color="C0", linewidth=1.5)
+        lines += ax.plot(points, panel.image[0], color="C0", linewidth=1.5)
         ax.set(xlim=(0, x), ylim=(low - margin, high + margin))
         ax.set_ylabel(panel.label, fontsize=8)
         ax.tick_params(labelsize=7, length=2.5)
         ax.locator_params(axis="y", nbins=4)
     axes[-1].set_xlabel(space, fontsize=8)
-    text = figure.suptitle(f"{describe(header, trajectory)}, {time_label(header, 0)}", fontsize=10)
+    set_title(figure, frame_title(header, trajectory, 0))
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # axes stay where they are
 
     def update(number: int) -> None:
-        text.set_text(f"{describe(header, trajectory)}, {time_label(header, number)}")
+        set_title(figure, frame_title(header, trajectory, number))
         for line, panel in zip(lines, shown, strict=True):
             line.set_ydata(panel.image[number])
 
     return figure, update
 
 
-def _table(count: int) -> tuple[int, int]:
-    """Rows and columns."""
+def panel_table(count: int) -> tuple[int, int]:
+    """Rows and columns for a number of panels."""
     columns = count if count < 4 else math.ceil(count / 2)
     return math.ceil(count / columns), columns
 
@@ -141,13 +130,9 @@ def _extent(header: Header) -> tuple[float, float, str, str]:
     return (
         spacing * factor,
         duration * time_factor,
-        _axis(header.axes[-1], space),
-        _axis(name, time),
+        with_unit(header.axes[-1], space),
+        with_unit(name, time),
     )
-
-
-def _axis(name: str, unit: str) -> str:
-    return f"{name} [{unit}]" if unit else name
 
 
 def _light_cone(ax: Any, x: float, t: float, colour: str) -> None:

@@ -5,13 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
+from typing import ClassVar
 
-from cscnn.viz.report.numbers import number, power
+from cscnn.viz.numbers import number, power
 
 WIDTH, HEIGHT = 440, 264
 LEFT, RIGHT, TOP, BOTTOM = 50, 14, 24, 38
 MARKERS = 9  #: at most, along a line
+#: Runs differ by shape as well as by colour.
+SHAPES = (
+    "m-3.6 0a3.6 3.6 0 1 0 7.2 0a3.6 3.6 0 1 0-7.2 0z",
+    "m-3.4-3.4h6.8v6.8h-6.8z",
+    "m0-4.4l4.4 7.6h-8.8z",
+    "m0-4.8l4.8 4.8l-4.8 4.8l-4.8-4.8z",
+)
 
 
 @dataclass(frozen=True)
@@ -69,16 +76,70 @@ class Axis:
         span = math.log10(self.high / self.low)
         every = max(1, math.ceil(span / 7))
         digits = (1, 2, 5) if span < 2 else (1,)
-        found = []
+        ticks = []
         for exponent in exponents:
             for digit in digits:
                 value = digit * 10.0**exponent
                 inside = self.low * 0.999 <= value <= self.high * 1.001
                 if inside and (exponent % every == 0 or len(digits) > 1):
-                    plain = -3 <= exponent <= 3
-                    text = f"{value:g}" if plain else f"{digit}·{power(exponent)}"
-                    found.append((value, text if plain or digit > 1 else power(exponent)))
-        return found
+                    text = power(exponent) if digit == 1 else f"{digit}·{power(exponent)}"
+                    ticks.append((value, f"{value:g}" if -3 <= exponent <= 3 else text))
+        return ticks
+
+
+@dataclass(frozen=True)
+class Line:
+    """A series as it is drawn.
+
+    Attributes:
+        label, style: as of the series.
+        stroke: classes of the path.
+        path: of the SVG.
+        shape: of markers; empty if there are none.
+        markers: position and label of each.
+    """
+
+    label: str
+    style: str
+    stroke: str
+    path: str
+    shape: str
+    markers: list[tuple[float, float, str]]
+
+    @property
+    def above(self) -> bool:
+        """Whether it is drawn above references."""
+        return self.style != "reference"
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What the template draws: all positions are in units of the SVG.
+
+    Attributes:
+        title, text: heading and explanation.
+        lines: in the order of the legend.
+        x_ticks, y_ticks: position and text.
+        x_label, y_label: of the axes.
+        spoken: the chart in words.
+        table: a name and the numbers of all lines, for each x.
+    """
+
+    width: ClassVar[int] = WIDTH
+    height: ClassVar[int] = HEIGHT
+    left: ClassVar[int] = LEFT
+    right: ClassVar[int] = WIDTH - RIGHT
+    bottom: ClassVar[int] = HEIGHT - BOTTOM
+
+    title: str
+    text: str
+    lines: list[Line]
+    x_ticks: list[tuple[float, str]]
+    y_ticks: list[tuple[float, str]]
+    x_label: str
+    y_label: str
+    spoken: str
+    table: list[tuple[str, list[str]]]
 
 
 def line_chart(
@@ -89,12 +150,12 @@ def line_chart(
     y_label: str,
     log: bool = True,
     names: tuple[str, ...] = (),
-) -> str:
-    """A figure: heading, explanation, legend, lines, and the numbers in a table.
+) -> Chart | None:
+    """A figure: heading, explanation, legend, lines, and the numbers in a table; None if empty.
 
     Args:
-        title: heading, plain text.
-        text: explanation, plain text.
+        title: heading.
+        text: explanation.
         series: what to draw.
         x_label, y_label: of the axes.
         log: whether the vertical axis is logarithmic.
@@ -102,22 +163,22 @@ def line_chart(
     """
     drawn = [s for s in series if s.points(log)]
     if not drawn:
-        return ""
+        return None
     xs = [x for s in drawn for x, _ in s.points(log)]
     ys = [y for s in drawn for _, y in s.points(log)]
     low, high = (-0.4, len(names) - 0.6) if names else _range(xs, False)
-    x_axis = Axis(low, high, LEFT, WIDTH - RIGHT, names=names)
-    y_axis = Axis(*_range(ys, log, pad=True), HEIGHT - BOTTOM, TOP, log)
-    parts = [*_grid(x_axis, y_axis, x_label, y_label)]
-    for line in sorted(drawn, key=lambda s: s.style != "reference"):  # runs above references
-        parts.append(_line(line, x_axis, y_axis, log))
-    legend = "".join(f'<li class="{s.style}">{_swatch(s)}{escape(s.label)}</li>' for s in drawn)
-    return (
-        f'<figure class="chart"><figcaption><h3>{escape(title)}</h3><p>{escape(text)}</p>'
-        f'</figcaption><ul class="legend">{legend}</ul>'
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-label="{escape(_spoken(title, drawn, x_label, log))}">{"".join(parts)}</svg>'
-        f"{_table(drawn, x_label, names)}</figure>"
+    x_axis = Axis(low, high, Chart.left, Chart.right, names=names)
+    y_axis = Axis(*_range(ys, log, pad=True), Chart.bottom, TOP, log)
+    return Chart(
+        title,
+        text,
+        [_line(s, x_axis, y_axis) for s in drawn],
+        [(x_axis(value), tick) for value, tick in x_axis.ticks()],
+        [(y_axis(value), tick) for value, tick in y_axis.ticks()],
+        x_label,
+        y_label,
+        _spoken(title, drawn, x_label, log),
+        _table(drawn, names),
     )
 
 
@@ -136,91 +197,39 @@ def _range(values: Sequence[float], log: bool, pad: bool = False) -> tuple[float
     return low - margin * (low != 0), high + margin
 
 
-def _grid(x_axis: Axis, y_axis: Axis, x_label: str, y_label: str) -> list[str]:
-    right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
-    parts = []
-    for value, text in y_axis.ticks():
-        y = y_axis(value)
-        parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{right}"/>')
-        parts.append(f'<text class="tick end" x="{LEFT - 7}" y="{y + 4:.1f}">{text}</text>')
-    for value, text in x_axis.ticks():
-        x = x_axis(value)
-        parts.append(f'<path class="grid" d="M{x:.1f} {bottom}v4"/>')
-        parts.append(
-            f'<text class="tick middle" x="{x:.1f}" y="{bottom + 17}">{escape(text)}</text>'
-        )
-    parts.append(f'<path class="axis" d="M{LEFT} {bottom}H{right}"/>')
-    middle = (LEFT + right) / 2
-    parts.append(
-        f'<text class="name middle" x="{middle}" y="{HEIGHT - 4}">{escape(x_label)}</text>'
-    )
-    parts.append(f'<text class="name" x="{LEFT - 42}" y="12">{escape(y_label)}</text>')
-    return parts
-
-
-def _line(series: Series, x_axis: Axis, y_axis: Axis, log: bool) -> str:
-    points = [(x_axis(x), y_axis(y), x, y) for x, y in series.points(log)]
+def _line(series: Series, x_axis: Axis, y_axis: Axis) -> Line:
+    points = [(x_axis(x), y_axis(y), x, y) for x, y in series.points(y_axis.log)]
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y, _, _ in points)
-    kind = "line faint" if series.faint else "line"
-    parts = [f'<path class="{kind}" d="{path}"/>']
-    if not series.faint:
-        every = math.ceil(len(points) / MARKERS)
-        for x, y, a, b in points[::-1][::every]:
-            label = f"<title>{escape(series.label)}: {number(b)} at {a:g}</title>"
-            parts.append(_marker(series.style, x, y, label))
-    return f'<g class="{series.style}">{"".join(parts)}</g>'
-
-
-def _marker(style: str, x: float, y: float, label: str = "") -> str:
-    """Runs differ by shape as well as by colour."""
-    shapes = (
-        "m-3.6 0a3.6 3.6 0 1 0 7.2 0a3.6 3.6 0 1 0-7.2 0z",
-        "m-3.4-3.4h6.8v6.8h-6.8z",
-        "m0-4.4l4.4 7.6h-8.8z",
-        "m0-4.8l4.8 4.8l-4.8 4.8l-4.8-4.8z",
-    )
-    if not style.startswith("run-"):
-        return ""
-    shape = shapes[int(style.removeprefix("run-")) % len(shapes)]
-    return f'<path class="marker" d="M{x:.1f} {y:.1f}{shape}">{label}</path>'
-
-
-def _swatch(series: Series) -> str:
-    kind = "line faint" if series.faint else "line"
-    marker = "" if series.faint else _marker(series.style, 13, 6)
-    return (
-        f'<svg viewBox="0 0 26 12" width="26" height="12" aria-hidden="true">'
-        f'<path class="{kind}" d="M1 6H25"/>{marker}</svg>'
-    )
+    if series.faint:
+        return Line(series.label, series.style, "line faint", path, "", [])
+    shape = ""
+    if series.style.startswith("run-"):
+        shape = SHAPES[int(series.style.removeprefix("run-")) % len(SHAPES)]
+    every = math.ceil(len(points) / MARKERS)
+    markers = [
+        (x, y, f"{series.label}: {number(b)} at {a:g}") for x, y, a, b in points[::-1][::every]
+    ]
+    return Line(series.label, series.style, "line", path, shape, markers if shape else [])
 
 
 def _spoken(title: str, drawn: Sequence[Series], x_label: str, log: bool) -> str:
     """The chart in words."""
-    told = []
+    sentences = []
     for series in drawn:
         points = series.points(log)
         (a, b), (c, d) = points[0], points[-1]
-        told.append(
+        sentences.append(
             f"{series.label} goes from {number(b)} at {a:g} to {number(d)} at {c:g}"
             if len(points) > 1
             else f"{series.label} is {number(b)} at {a:g}"
         )
-    return f"{title}, against {x_label}: {'; '.join(told)}."
+    return f"{title}, against {x_label}: {'; '.join(sentences)}."
 
 
-def _table(drawn: Sequence[Series], x_label: str, names: tuple[str, ...]) -> str:
-    xs = sorted({x for s in drawn for x in s.x})
+def _table(drawn: Sequence[Series], names: tuple[str, ...]) -> list[tuple[str, list[str]]]:
+    """All numbers, a row for each x."""
     values = [dict(zip(s.x, s.y, strict=False)) for s in drawn]
-    head = "".join(f'<th scope="col">{escape(s.label)}</th>' for s in drawn)
-    body = "".join(
-        f'<tr><th scope="row">{escape(names[int(x)]) if names else f"{x:g}"}</th>'
-        + "".join(f"<td>{number(v.get(x))}</td>" for v in values)
-        + "</tr>"
-        for x in xs
-    )
-    return (
-        "<details><summary>The numbers</summary>"
-        '<div class="scroll" tabindex="0" role="region" aria-label="the numbers of this chart">'
-        f'<table><thead><tr><th scope="col">{escape(x_label)}</th>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div></details>"
-    )
+    return [
+        (names[int(x)] if names else f"{x:g}", [number(v.get(x)) for v in values])
+        for x in sorted({x for s in drawn for x in s.x})
+    ]

@@ -1,36 +1,35 @@
-"""The page as a whole."""
+"""The page of a report: all sections in one file of HTML."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from html import escape
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import cscnn
-from cscnn.atomic import write_text
-from cscnn.viz.backend import matplotlib
-from cscnn.viz.report import curves, sections, viewer
+from cscnn._util.files import write_text
+from cscnn._util.optional import require
+from cscnn.viz.figures import matplotlib
+from cscnn.viz.report import curves, headline, kernels, summary, table, viewer
 from cscnn.viz.report.contents import Contents, load_runs
 
-#: Nothing is loaded from anywhere.
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-
-PARTS = (
-    sections.headline,
+#: Makers of sections, in the order of the page; each has a template of its own.
+SECTIONS = (
+    headline.headline,
     viewer.forecasts,
     curves.rollout,
     curves.symmetry,
     curves.learning,
-    sections.table,
-    sections.kernels,
-    sections.making,
+    table.numbers,
+    kernels.kernels,
+    summary.making,
 )
 
 
 def write_report(folders: Sequence[str | Path], out: str | Path = "report.html") -> Path:
-    """Write one HTML page about some runs, whole or not at all.
+    """Write one HTML page about runs, whole or not at all.
 
     Args:
         folders: of runs, as written by ``cscnn train`` and ``cscnn evaluate``.
@@ -48,24 +47,37 @@ def write_report(folders: Sequence[str | Path], out: str | Path = "report.html")
 
 def render(runs: Sequence[Contents]) -> str:
     """The page as text; it needs nothing else."""
-    matplotlib()
-    body = "\n".join(text for part in PARTS if (text := part(runs)))
-    links = "".join(
-        f'<li><a href="#{name}">{title}</a></li>'
-        for name, title in re.findall(r'<section id="(\w+)"><h2>(.*?)</h2>', body)
+    matplotlib()  # an error now, not after the work
+    sections = [section for make in SECTIONS if (section := make(runs)) is not None]
+    return render_template(
+        "page.html",
+        runs=runs,
+        heading=summary.heading(runs),
+        sections=sections,
+        version=cscnn.__version__,
+        style=_asset("style.css"),
+        script=_asset("script.js"),
     )
-    names = ", ".join(run.label for run in runs)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(names)} – cscnn report</title>\n<style>\n{_asset('style.css')}</style>\n"
-        f'</head>\n<body>\n{sections.heading(runs)}\n<nav aria-label="sections"><ul>{links}</ul>'
-        f"</nav>\n<main>\n{body}\n</main>\n"
-        f"<footer><p>Written by cscnn {cscnn.__version__}.</p></footer>\n"
-        f"<script>\n{_asset('script.js')}</script>\n</body>\n</html>\n"
+
+
+def render_template(name: str, **variables: Any) -> str:
+    """The text of one of the templates; all variables are escaped."""
+    return str(_templates().get_template(name).render(**variables))
+
+
+@cache
+def _templates() -> Any:
+    jinja = require("jinja2", "the report", "viz")
+    environment = jinja.Environment(
+        loader=jinja.PackageLoader("cscnn.viz.report"),
+        autoescape=True,
+        undefined=jinja.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=False,
     )
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    return environment
 
 
 def _asset(name: str) -> str:

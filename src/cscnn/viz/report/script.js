@@ -19,9 +19,9 @@ function viewer(root) {
 
   function paint(canvas) {
     const shown = data.quantities[quantity];
-    const { run, kind, name } = canvas.dataset;
-    const codes = blobs[shown.runs[run][kind]];
-    const map = maps[kind === "error" ? "error" : shown.map];
+    const { run, part, name } = canvas.dataset;
+    const codes = blobs[shown.runs[run][part]];
+    const map = maps[part === "error" ? "error" : shown.map];
     const size = shown.width * shown.height;
     canvas.width = shown.width;
     canvas.height = shown.height;
@@ -35,7 +35,7 @@ function viewer(root) {
       image.data[4 * i + 3] = 255;
     }
     context.putImageData(image, 0, 0);
-    canvas.setAttribute("aria-label", `${kind} of ${shown.label}, ${name}${moment(", ")}`);
+    canvas.setAttribute("aria-label", `${part} of ${shown.label}, ${name}${moment(", ")}`);
   }
 
   function moment(before) {
@@ -59,7 +59,7 @@ function viewer(root) {
       label.textContent = value === null ? "" : `relative error ${short(100 * value)} %`;
     }
     for (const scale of root.querySelectorAll(".scale")) {
-      const error = scale.dataset.kind === "error";
+      const error = scale.dataset.part === "error";
       const [low, high] = error ? [-shown.error, shown.error] : shown.limits;
       scale.querySelector(".low").textContent = short(low);
       scale.querySelector(".high").textContent = short(high);

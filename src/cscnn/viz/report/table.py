@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 
-from cscnn.viz.report.contents import Contents, largest
-from cscnn.viz.report.numbers import count, number, percent, size
+from cscnn.forecasting.evaluation.results import Errors, Evaluation, ObserverErrors, known
+from cscnn.viz.numbers import count, number, percent, size
+from cscnn.viz.report.contents import Contents, comparable, first_known, largest
+from cscnn.viz.report.section import Section
 
 FEW = 4  #: columns that fit side by side on a phone, labels above them
 
 Show = Callable[[float | None], str]
+Measure = Callable[[Evaluation], float | None]
 
 
 @dataclass(frozen=True)
@@ -21,165 +23,167 @@ class Row:
 
     Attributes:
         label: what it is.
-        values: for each run, and last that of the forecast that nothing changes.
+        values: for each run.
         show: makes text of a number.
         better: -1 if low is good, 1 if high is, 0 if neither.
+        persistence: that of the persistence forecast.
     """
 
     label: str
     values: list[float | None]
     show: Show = number
     better: int = -1
+    persistence: float | None = None
+
+    def best(self) -> list[bool]:
+        """Whether each value is the best of several that differ."""
+        measured = {v for v in self.values if v is not None}
+        if not self.better or len(measured) < 2:
+            return [False] * len(self.values)
+        top = max(self.better * v for v in measured)
+        return [v is not None and self.better * v == top for v in self.values]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows by heading.
+
+    Attributes:
+        groups: heading -> rows, without those that have no number.
+        compare: whether runs can be compared.
+        bold: whether there are best ones to mark.
+        persistence: whether the last column is the persistence forecast.
+        columns: in all.
+    """
+
+    groups: dict[str, list[Row]]
+    compare: bool
+    bold: bool
+    persistence: bool
+    columns: int
+
+    @property
+    def few(self) -> bool:
+        """Whether a phone has room for all columns."""
+        return self.columns <= FEW
+
+    def cells(self, row: Row) -> list[tuple[str, bool]]:
+        """The text of each run, and whether it is to be bold."""
+        best = row.best() if self.compare else [False] * len(row.values)
+        return [(row.show(v), b) for v, b in zip(row.values, best, strict=True)]
+
+    def reference(self, row: Row) -> str:
+        """The text of the persistence forecast, empty where there is none."""
+        return "" if row.persistence is None else row.show(row.persistence)
+
+
+def numbers(runs: Sequence[Contents]) -> Section | None:
+    """All numbers."""
+    evaluated = sum(run.evaluation is not None for run in runs)
+    if not evaluated:
+        return None
+    groups, compare = rows(runs), comparable(runs)
+    persistence = compare and any(
+        row.persistence is not None for group in groups.values() for row in group
+    )
+    columns = len(runs) + 1 + persistence
+    table = Table(groups, compare, compare and evaluated > 1, persistence, columns)
+    return Section("numbers", "All numbers", "numbers.html", table)
 
 
 def rows(runs: Sequence[Contents]) -> dict[str, list[Row]]:
     """The rows by heading; those without a number are left out."""
-    names = list(
-        dict.fromkeys(
-            f
-            for r in runs
-            for f in (r.evaluation or {"one_step": {}})["one_step"].get("fields", {})
-        )
-    )
-    measures: tuple[tuple[str, str, Show], ...] = (
-        ("relative_l2", "relative L² error", percent),
-        ("mse", "mean square error", number),
-        ("vrmse", "error by standard deviation (VRMSE)", number),
-        ("spectrum_error", "error of the spectrum", number),
-    )
-    found = {
-        "One step": [
-            Row(label, _each(runs, "one_step", key, still=("one_step", "persistence", key)), show)
-            for key, label, show in measures
-        ]
-        + [
-            Row(
-                f"relative L² error of {name}",
-                _each(runs, "one_step", "fields", name, "relative_l2"),
-                percent,
-            )
-            for name in names
-        ],
-        "Rollout": [
-            Row(
-                "relative L² error of the last step",
-                [_last(r.curve("rollout", "relative_l2")) for r in runs]
-                + [_last(_first([r.curve("rollout", "persistence", "relative_l2") for r in runs]))],
-                percent,
-            ),
-            Row("time until the correlation is lost", _lost(runs), _when, 1),
-            Row("steps before it blows up", _each(runs, "rollout", "stable_steps"), count, 1),
-        ],
-        "Symmetry": [
-            Row("translations", _each(runs, "symmetry", "translation")),
-            Row("turns and flips of the grid", _each(runs, "symmetry", "point group")),
-            Row("rotations, largest", _most(runs, "rotation")),
-            Row("boosts, largest", _most(runs, "boost")),
-            Row(
-                "mean square error in other frames, mean", _each(runs, "symmetry", "frames", "mean")
-            ),
-            Row(
-                "mean square error in other frames, worst",
-                _each(runs, "symmetry", "frames", "worst"),
-            ),
-        ],
+    groups = {
+        "One step": _one_step(runs),
+        "Rollout": _rollout(runs),
+        "Symmetry": _symmetry(runs),
         "Cost": [
-            Row("parameters", _each(runs, "cost", "parameters"), count, 0),
-            Row("forecasts per second", _each(runs, "cost", "windows_per_second"), number, 1),
-            Row("peak memory", _each(runs, "cost", "peak_bytes"), size),
+            Row("parameters", _each(runs, lambda e: e.cost.parameters), count, 0),
+            Row("forecasts per second", _each(runs, lambda e: e.cost.windows_per_second), better=1),
+            Row("peak memory", _each(runs, lambda e: e.cost.peak_bytes), size),
         ],
     }
-    kept = {
+    measured = {
         title: [row for row in group if any(v is not None for v in row.values)]
-        for title, group in found.items()
+        for title, group in groups.items()
     }
-    return {title: group for title, group in kept.items() if group}
+    return {title: group for title, group in measured.items() if group}
 
 
-def _each(runs: Sequence[Contents], *keys: str, still: tuple[str, ...] = ()) -> list[float | None]:
-    reference = (
-        next((v for r in runs if (v := r.find(*still)) is not None), None) if still else None
+def _one_step(runs: Sequence[Contents]) -> list[Row]:
+    measures: tuple[tuple[str, Callable[[Errors], float], Show], ...] = (
+        ("relative L² error", lambda e: e.relative_l2, percent),
+        ("mean square error", lambda e: e.mse, number),
+        ("error by standard deviation (VRMSE)", lambda e: e.vrmse, number),
+        ("error of the spectrum", lambda e: e.spectrum_error, number),
     )
-    return [*(run.find(*keys) for run in runs), reference]
+    group = [_errors(runs, *measure) for measure in measures]
+    fields = dict.fromkeys(
+        name for run in runs if run.evaluation for name in run.evaluation.one_step.fields
+    )
+    for name in fields:
+        values = [
+            known(run.evaluation.one_step.fields[name].relative_l2)
+            if run.evaluation and name in run.evaluation.one_step.fields
+            else None
+            for run in runs
+        ]
+        group.append(Row(f"relative L² error of {name}", values, percent))
+    return group
 
 
-def _most(runs: Sequence[Contents], kind: str) -> list[float | None]:
-    return [*(largest(run.curve("symmetry", kind, "errors")) for run in runs), None]
+def _errors(
+    runs: Sequence[Contents], label: str, error: Callable[[Errors], float], show: Show
+) -> Row:
+    persistence = _each(runs, lambda e: error(e.one_step.persistence))
+    values = _each(runs, lambda e: error(e.one_step.total))
+    return Row(label, values, show, persistence=first_known(persistence))
 
 
-def _lost(runs: Sequence[Contents]) -> list[float | None]:
+def _rollout(runs: Sequence[Contents]) -> list[Row]:
+    persistence = first_known(
+        run.number(lambda e: e.rollout.persistence[-1] if e.rollout.persistence else None)
+        for run in runs
+    )
+    last = _each(runs, lambda e: e.rollout.relative_l2[-1] if e.rollout.relative_l2 else None)
+    return [
+        Row("relative L² error of the last step", last, percent, persistence=persistence),
+        Row("time until the correlation is lost", [_lost(run) for run in runs], _when, 1),
+        Row("steps before it blows up", _each(runs, lambda e: e.rollout.stable_steps), count, 1),
+    ]
+
+
+def _symmetry(runs: Sequence[Contents]) -> list[Row]:
+    def observers(summary: Callable[[ObserverErrors], float]) -> list[float | None]:
+        return [known(summary(part)) if (part := run.observers) else None for run in runs]
+
+    def motion(name: str) -> list[float | None]:
+        return [largest(m.errors) if (m := run.motion(name)) else None for run in runs]
+
+    return [
+        Row("translations", _each(runs, lambda e: e.symmetry.translation)),
+        Row("rotations and reflections of the grid", _each(runs, lambda e: e.symmetry.point_group)),
+        Row("rotations, largest", motion("rotation")),
+        Row("boosts, largest", motion("boost")),
+        Row("mean square error for other observers, mean", observers(lambda o: o.mean)),
+        Row("mean square error for other observers, worst", observers(lambda o: o.worst)),
+    ]
+
+
+def _each(runs: Sequence[Contents], measure: Measure) -> list[float | None]:
+    return [run.number(measure) for run in runs]
+
+
+def _lost(run: Contents) -> float | None:
     """Infinite for a run that is followed to the end without being lost."""
-    found: list[float | None] = []
-    for run in runs:
-        steps = run.curve("rollout", "steps")
-        survives = bool(steps) and run.find("rollout", "stable_steps") == len(steps)
-        lost = run.find("rollout", "correlation_time")
-        found.append(math.inf if lost is None and survives else lost)
-    return [*found, None]
+    if run.evaluation is None:
+        return None
+    rollout = run.evaluation.rollout
+    survives = bool(rollout.steps) and rollout.stable_steps == len(rollout.steps)
+    if rollout.correlation_time is None and survives:
+        return math.inf
+    return rollout.correlation_time
 
 
 def _when(value: float | None) -> str:
     return "not lost" if value == math.inf else number(value)
-
-
-def _first(curves: Sequence[list[float | None]]) -> list[float | None]:
-    return next((curve for curve in curves if curve), [])
-
-
-def _last(curve: list[float | None]) -> float | None:
-    return curve[-1] if curve else None
-
-
-def table_html(runs: Sequence[Contents], compare: bool) -> str:
-    """The table, the best of each row in bold if runs can be compared.
-
-    On a narrow screen the style sheet puts labels above their numbers. Roles are spelt out because
-    some browsers forget what a table is when its layout changes.
-    """
-    groups = rows(runs)
-    still = compare and any(row.values[-1] is not None for g in groups.values() for row in g)
-    head = "".join(
-        f'<th scope="col" role="columnheader" class="run-{i % 8}"><i class="dot"></i>'
-        f"{escape(run.label)}</th>"
-        for i, run in enumerate(runs)
-    )
-    if still:
-        head += '<th scope="col" role="columnheader" class="reference">nothing changes</th>'
-    columns = len(runs) + 1 + still
-    body = []
-    for title, group in groups.items():
-        body.append(
-            f'<tbody role="rowgroup"><tr role="row"><th scope="rowgroup" role="rowheader" '
-            f'class="group" colspan="{columns}">{title}</th></tr>'
-        )
-        for row in group:
-            body.append(
-                f'<tr role="row"><th scope="row" role="rowheader">{escape(row.label)}</th>'
-                f"{_cells(row, compare, still)}</tr>"
-            )
-        body.append("</tbody>")
-    return (
-        '<div class="scroll" tabindex="0" role="region" aria-label="all numbers of all runs">'
-        f'<table role="table" class="metrics{" few" * (columns <= FEW)}"><thead role="rowgroup">'
-        '<tr role="row"><th scope="col" role="columnheader"><span class="hidden">measure</span>'
-        f"</th>{head}</tr></thead>{''.join(body)}</table></div>"
-    )
-
-
-def _cells(row: Row, compare: bool, still: bool) -> str:
-    values = row.values[:-1]
-    known = [v for v in values if v is not None]
-    top = max((row.better * v for v in known), default=None)
-    bold = compare and row.better != 0 and len(known) > 1 and len(set(known)) > 1
-    cells = [
-        f'<td role="cell"><b>{row.show(v)}</b></td>'
-        if bold and v is not None and row.better * v == top
-        else f'<td role="cell">{row.show(v)}</td>'
-        for v in values
-    ]
-    if still:
-        value = row.values[-1]
-        cells.append(
-            f'<td role="cell" class="reference">{"" if value is None else row.show(value)}</td>'
-        )
-    return "".join(cells)

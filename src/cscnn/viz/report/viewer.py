@@ -1,73 +1,187 @@
-"""Target, prediction and error with a slider for time."""
+"""Target, prediction and error with a slider for time: which planes of which fields are shown."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
-from html import escape
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
-from cscnn.viz.report import frames
+import numpy as np
+
+from cscnn.forecasting.evaluation.results import Samples
+from cscnn.forecasting.task import Task
 from cscnn.viz.report.contents import Contents
-from cscnn.viz.report.layout import code, section, style
+from cscnn.viz.report.encode import Quantity, encode
+from cscnn.viz.report.section import Section
+
+BUDGET = 2_400_000  #: bytes of all fields of a page
+FRAMES = 48  #: at most
 
 
-def forecasts(runs: Sequence[Contents]) -> str:
-    """Fields with a slider."""
-    groups = frames.group(runs)
-    body = "".join(
-        _viewer(runs, frames.make_viewer(runs, chosen, frames.BUDGET // len(groups)), i)
-        for i, chosen in enumerate(groups)
-    )
-    for run in runs:
-        if run.samples is None:
-            body += (
-                f'<p class="missing">There are no fields of <b>{escape(run.label)}</b>: '
-                f"{code(run)} writes them.</p>"
-            )
-    return section("forecasts", "Forecasts beside the truth", body)
+@dataclass(frozen=True)
+class Viewer:
+    """Runs whose fields are shown side by side.
+
+    Attributes:
+        runs: their positions on the page.
+        quantities: what can be chosen.
+        steps, times: of the frames; a diagram of space and time has only one, without either.
+        aspect: width by height of a plane.
+        notes: what was left out.
+        diagram: whether the planes are diagrams of space and time.
+    """
+
+    runs: list[int]
+    quantities: list[Quantity]
+    steps: list[int]
+    times: list[float]
+    aspect: float
+    notes: list[str]
+    diagram: bool
+
+    @property
+    def caption(self) -> str:
+        """How the planes are to be read."""
+        up = "time" if self.diagram else "the y axis"
+        parts = [f"The x axis points right, {up} up", *self.notes, "all runs share the colours"]
+        return "; ".join(parts) + "."
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """What the script reads."""
+        return {"steps": self.steps, "times": self.times, **encode(self.quantities)}
 
 
-def _viewer(runs: Sequence[Contents], viewer: frames.Viewer, position: int) -> str:
-    chips = "".join(
-        f'<label><input type="radio" name="quantity-{position}" value="{i}"'
-        f"{' checked' if i == 0 else ''}><span>{escape(q.label)}</span></label>"
-        for i, q in enumerate(viewer.quantities)
-    )
-    last = max(len(viewer.steps) - 1, 0)
-    slider = (
-        f'<div class="time"><button type="button" class="play">Play</button>'
-        f'<input type="range" min="0" max="{last}" value="0" step="1" aria-label="time step">'
-        '<span class="when"></span></div>'
-        if last
-        else ""
-    )
-    rows = []
-    for row, i in enumerate(viewer.runs):
-        label = escape(runs[i].label)
-        planes = "".join(
-            f'<figure><canvas role="img" data-run="{row}" data-kind="{kind}" data-name="{label}" '
-            f'style="aspect-ratio:{viewer.aspect:.4f}" aria-label="{kind} of {label}"></canvas>'
-            f"<figcaption>{kind}</figcaption></figure>"
-            for kind in ("target", "prediction", "error")
+def forecasts(runs: Sequence[Contents]) -> Section:
+    """Fields with a slider: a viewer for each group of runs."""
+    groups = group(runs)
+    viewers = [make_viewer(runs, chosen, BUDGET // len(groups)) for chosen in groups]
+    return Section("forecasts", "Forecasts beside the truth", "forecasts.html", viewers)
+
+
+def group(runs: Sequence[Contents]) -> list[list[int]]:
+    """Positions of runs with samples, those together that forecast the same fields."""
+    groups: dict[str, list[int]] = defaultdict(list)
+    for i, run in enumerate(runs):
+        if run.samples is not None:
+            shapes = {name: a.shape for name, a in run.samples.target.items()}
+            groups[repr((run.task, shapes))].append(i)
+    return list(groups.values())
+
+
+def make_viewer(runs: Sequence[Contents], chosen: list[int], budget: int = BUDGET) -> Viewer:
+    """Cut planes from the samples, as many as the budget allows."""
+    task = runs[chosen[0]].task
+    samples = [s for i in chosen if (s := runs[i].samples) is not None]
+    assert task is not None
+    diagram = samples[0].space == 1
+    quantities = [
+        Quantity(
+            label,
+            [_plane(s.target[name][..., i], diagram) for s in samples],
+            [_plane(s.prediction[name][..., i], diagram) for s in samples],
         )
-        rows.append(
-            f'<div class="row {style(i)}"><h3><i class="dot"></i>{label} '
-            f'<span class="relative" data-run="{row}"></span></h3>'
-            f'<div class="planes">{planes}</div></div>'
+        for name, i, label in components(task)
+    ]
+    steps, coarse, kept = _reduction(quantities, budget)
+    notes = [_cut(samples[0])] if samples[0].space > 2 else []
+    if len(steps) < len(quantities[0].targets[0]):
+        notes.append(f"{len(steps)} of {len(quantities[0].targets[0])} steps are shown")
+    if coarse > 1:
+        notes.append(f"cells of {coarse} × {coarse} points are averaged")
+    if kept < len(quantities):
+        notes.append(f"the first {kept} of {len(quantities)} components are shown")
+    shown = [
+        Quantity(
+            q.label,
+            [_coarsen(a[steps], coarse) for a in q.targets],
+            [_coarsen(a[steps], coarse) for a in q.predictions],
         )
-    bars = "".join(
-        f'<div class="scale" data-kind="{kind}"><span class="low"></span>'
-        f'<i aria-hidden="true"></i><span class="high"></span> '
-        f'<span class="what">{text}</span></div>'
-        for kind, text in (("field", "target and prediction"), ("error", "error"))
-    )
-    about = ["The x axis points right, " + ("time up" if viewer.diagram else "the y axis up")]
-    about += viewer.notes
-    about.append("all runs share the colours")
-    data = frames.to_script(frames.encode(viewer))
-    return (
-        f'<div class="viewer" data-frame="0"><script type="application/json">{data}</script>'
-        '<div class="controls"><fieldset><legend class="hidden">quantity</legend>'
-        f'{chips}</fieldset>{slider}</div>{"".join(rows)}<div class="scales">{bars}</div>'
-        f'<p class="note">{escape("; ".join(about))}.</p>'
-        "<noscript><p>The fields need JavaScript.</p></noscript></div>"
-    )
+        for q in quantities[:kept]
+    ]
+    aspect = _aspect(task, quantities[0].targets[0], diagram)
+    times = [] if diagram else [float(samples[0].times[i]) for i in steps]
+    numbers = [] if diagram else [int(i) + 1 for i in steps]
+    return Viewer(chosen, shown, numbers, times, aspect, notes, diagram)
+
+
+def _aspect(task: Task, planes: np.ndarray, diagram: bool) -> float:
+    """Width by height of planes (frames, x, y), or of diagrams (1, x, time)."""
+    width, height = planes.shape[1:]
+    spacing = task.grid_spacing
+    space = spacing[1:] if task.time_axis is not None else spacing
+    if not diagram:
+        aspect = width * space[0] / (height * space[1])
+    elif task.time_axis is not None:  # light runs at 45°
+        aspect = width * spacing[-1] / (height * spacing[0])
+    else:
+        aspect = 1.0
+    return float(np.clip(aspect, 0.25, 4))
+
+
+def components(task: Task) -> list[tuple[str, int, str]]:
+    """Field, position and label of each component, e.g. ("velocity", 1, "velocity y")."""
+    axes = ("t", "x", "y", "z") if task.time_axis == 0 else ("x", "y", "z", "w")
+    names = task.algebra.blade_names
+    labels = []
+    for field in task.fields:
+        for i, blade in enumerate(names[task.algebra.grade_slice(field.grade)]):
+            part = "∧".join(axes[int(k) - 1] for k in blade[1:]) if field.grade else ""
+            labels.append((field.name, i, f"{field.name} {part}".strip()))
+    return labels
+
+
+def _plane(values: np.ndarray, diagram: bool) -> np.ndarray:
+    """(frames, x, y): a slice through the middle, or (1, x, time) of a line."""
+    values = np.asarray(values, np.float64)
+    if diagram:
+        return values.T[None]
+    while values.ndim > 3:
+        values = values[:, :, :, values.shape[3] // 2]
+    return values
+
+
+def _cut(samples: Samples) -> str:
+    shape = next(iter(samples.target.values())).shape[3:-1]
+    axes = ("z", "w")[: len(shape)]
+    plane = ", ".join(f"{a} = point {n // 2 + 1} of {n}" for a, n in zip(axes, shape, strict=True))
+    return f"the plane {plane} is shown"
+
+
+def _reduction(quantities: Sequence[Quantity], budget: int) -> tuple[np.ndarray, int, int]:
+    """Frames, averaged points per axis and components that fit."""
+    frames, width, height = quantities[0].targets[0].shape
+    targets = quantities[0].targets
+    same = all(np.array_equal(targets[0], target, equal_nan=True) for target in targets)
+    planes = 2 * len(targets) + (1 if same else len(targets))  # equal ones are stored once
+    count, coarse, kept = min(frames, FRAMES), 1, len(quantities)
+
+    def total() -> int:
+        return kept * planes * count * (width // coarse) * (height // coarse)
+
+    while total() > budget:
+        if min(width, height) // coarse >= 96:
+            coarse *= 2
+        elif count > 16:
+            count = max(16, count * 3 // 4)
+        elif min(width, height) // coarse >= 32:
+            coarse *= 2
+        elif kept > 1:
+            kept -= 1
+        elif count > 1:
+            count //= 2
+        elif min(width, height) // coarse > 1:
+            coarse *= 2
+        else:
+            break
+    return np.unique(np.linspace(0, frames - 1, count).round().astype(int)), coarse, kept
+
+
+def _coarsen(values: np.ndarray, by: int) -> np.ndarray:
+    if by == 1:
+        return values
+    frames, width, height = values.shape[0], values.shape[1] // by, values.shape[2] // by
+    cut = values[:, : width * by, : height * by]
+    return cut.reshape(frames, width, by, height, by).mean((2, 4))
