@@ -1,0 +1,181 @@
+"""Convolution on grids: our backends beside torch's convolution and the other libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.competitors import other_libraries, torch_conv
+from benchmarks.registry import Case, Work, benchmark
+from benchmarks.work import forward_backward
+from cscnn.algebra import CliffordAlgebra
+from cscnn.conv import CliffordSteerableConv
+from cscnn.networks import CSBlock
+from cscnn.nn import MVGELU
+
+BACKENDS = ("auto", "spectral", "direct")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Sizes of a convolution.
+
+    Attributes:
+        time_ratio: the largest time relative to ``nn.ConvNd`` that is accepted.
+    """
+
+    metric: tuple[int, ...]
+    batch: int
+    channels: int
+    grid: tuple[int, ...]
+    kernel_size: int
+    time_ratio: float | None = None
+
+    @property
+    def dim(self) -> int:
+        """Number of axes of the grid."""
+        return len(self.metric)
+
+    @property
+    def label(self) -> str:
+        """Signature, batch, channels, grid, kernel size."""
+        p, q = self.metric.count(1), self.metric.count(-1)
+        cube = len(set(self.grid)) == 1
+        size = f"{self.grid[0]}^{self.dim}" if cube else "x".join(map(str, self.grid))
+        return f"R({p},{q}) {self.batch}x{self.channels}x{size} k{self.kernel_size}"
+
+    def conv(self, backend: str = "auto") -> CliffordSteerableConv:
+        """Our convolution; of the same weights for all backends."""
+        torch.manual_seed(0)
+        algebra = CliffordAlgebra(self.metric)
+        return CliffordSteerableConv(
+            algebra, self.channels, self.channels, self.kernel_size, backend=backend
+        )
+
+    def torch_conv(self) -> nn.Module:
+        """The convolution of torch that ours replaces."""
+        return torch_conv(self.dim, self.channels, self.kernel_size)
+
+    def field(self) -> Tensor:
+        """A field as convolutions make them: blades beside channels in memory."""
+        torch.manual_seed(1)
+        return torch.randn(self.batch, self.channels, 2**self.dim, *self.grid).movedim(2, -1)
+
+
+SETUPS = (
+    Setup((1, 1), 2, 16, (64, 64), 7, 1.05),
+    Setup((1, 1), 8, 48, (64, 64), 7, 0.5),
+    Setup((1, 1, 1), 1, 6, (32, 32, 32), 7, 0.45),
+    Setup((1, 1, 1), 4, 6, (32, 32, 32), 7, 0.35),
+    Setup((1, 1, 1), 1, 12, (32, 32, 32), 7, 0.35),
+    Setup((1, -1, -1), 1, 6, (16, 32, 32), 7, 0.45),
+)
+FOUR_DIMENSIONS = Setup((1, -1, -1, -1), 1, 2, (12, 12, 12, 12), 5)
+SMALL_KERNELS = (
+    Setup((1, 1), 4, 8, (64, 64), 3),
+    Setup((1, 1, 1), 1, 4, (16, 16, 16), 3),
+)
+
+
+def training_step(module: nn.Module, x: Tensor) -> Work:
+    """Forward and backward, with gradients of field and parameters."""
+    inputs = [x.detach().requires_grad_(), *module.parameters()]
+    return forward_backward(lambda x, *_: module(x), inputs)
+
+
+def infer(module: nn.Module, x: Tensor) -> list[Tensor]:
+    """Forward, without what gradients need."""
+    with torch.inference_mode():
+        return [module(x)]
+
+
+@benchmark("conv", "One convolution and its kernel, forward + backward, beside torch and others")
+def training() -> Iterator[Case]:
+    for setup in (*SETUPS, FOUR_DIMENSIONS):
+        x = setup.field()
+        variants = {name: training_step(setup.conv(name), x) for name in BACKENDS}
+        if setup is not FOUR_DIMENSIONS:
+            variants["nn.ConvNd"] = training_step(setup.torch_conv(), x)
+            variants |= other_libraries(setup.metric, setup.channels, setup.kernel_size, x)
+        yield Case(
+            label=setup.label,
+            variants=variants,
+            reference="direct" if setup is FOUR_DIMENSIONS else "nn.ConvNd",
+            truth=training_step(setup.conv("direct").double(), x.double()),
+            compare=BACKENDS,
+            speedup=None if setup.time_ratio is None else 1 / setup.time_ratio,
+            repeats=5,
+        )
+
+
+@benchmark("conv_inference", "One convolution with its kernel cached, beside its export")
+def inference() -> Iterator[Case]:
+    for setup in (*SETUPS, *SMALL_KERNELS):
+        x = setup.field()
+        conv = setup.conv().eval()
+        flat = x.movedim(-1, 2).flatten(1, 2)
+        yield Case(
+            label=setup.label,
+            variants={
+                "auto": partial(infer, conv, x),
+                "exported nn.ConvNd": partial(infer, conv.export(), flat),
+            },
+            reference="exported nn.ConvNd",
+            speedup=1 / 1.02,
+            repeats=15,
+        )
+
+
+def residual_blocks(setup: Setup, equivariant: bool) -> nn.Module:
+    """Eight residual blocks of our convolutions or of torch's."""
+    algebra = CliffordAlgebra(setup.metric)
+    conv = setup.conv if equivariant else setup.torch_conv
+    gate = MVGELU(algebra)
+    return nn.Sequential(
+        *(CSBlock(algebra, (conv(), conv()), True, (gate, gate)) for _ in range(8))
+    )
+
+
+@benchmark("network", "Training step of 8 residual blocks (16 convolutions), memory and time")
+def network() -> Iterator[Case]:
+    for setup in (SETUPS[0], SETUPS[2]):
+        x = setup.field()
+        yield Case(
+            label=setup.label,
+            variants={
+                "equivariant": training_step(residual_blocks(setup, equivariant=True), x),
+                "with nn.ConvNd": training_step(residual_blocks(setup, equivariant=False), x),
+            },
+            reference="with nn.ConvNd",
+            memory=1.3,
+            repeats=3,
+        )
+
+
+@benchmark("conv_growth", "How the time of a training step grows, as slopes on logarithmic axes")
+def growth() -> Iterator[Case]:
+    metric = (1, 1, 1)
+    series = {
+        "grid points": [(Setup(metric, 1, 4, (n,) * 3, 7), n**3) for n in (16, 24, 32, 48)],
+        "batch": [(Setup(metric, b, 4, (24,) * 3, 7), b) for b in (1, 2, 4, 8)],
+        "channels": [(Setup(metric, 1, c, (24,) * 3, 7), c) for c in (2, 4, 8, 16)],
+        "kernel size": [(Setup(metric, 1, 4, (24,) * 3, k), k) for k in (3, 5, 7, 9)],
+    }
+    for name, sizes in series.items():
+        for setup, size in sizes:
+            x = setup.field()
+            yield Case(
+                label=setup.label,
+                variants={
+                    "auto": training_step(setup.conv(), x),
+                    "nn.ConvNd": training_step(setup.torch_conv(), x),
+                },
+                reference="nn.ConvNd",
+                series=(name, size),
+                slope=1.1 if name in ("grid points", "batch") else None,
+                repeats=5,
+            )

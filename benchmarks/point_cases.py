@@ -1,0 +1,95 @@
+"""Convolution on point clouds, beside kernel matrices per edge and beside e3nn."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.e3nn_convs import FullyConnected, PerChannel
+from benchmarks.registry import Case, Work, benchmark
+from benchmarks.work import forward_backward
+from cscnn.algebra import CliffordAlgebra
+from cscnn.conv import CliffordSteerablePointConv
+from cscnn.geometry import Edges, nearest_edges
+from cscnn.kernels import Complete, Implicit, KernelChoice
+
+CHANNELS, NEIGHBOURS = 8, 32
+GIGABYTES = 4.0
+
+
+class MatrixPerEdge(nn.Module):
+    """The same convolution as the formula reads: the matrix K(v) of every edge, then its product.
+
+    Args:
+        conv: whose kernel and bias to use.
+    """
+
+    def __init__(self, conv: CliffordSteerablePointConv):
+        super().__init__()
+        self.conv = conv
+
+    def forward(self, x: Tensor, edges: Edges) -> Tensor:
+        kernel = self.conv.kernel(edges.position / self.conv.radius)
+        messages = torch.einsum("eoCiB,eiB->eoC", kernel, x[edges.sender])
+        y = messages.new_zeros(edges.n_receivers, *messages.shape[1:])
+        y = y.index_add(0, edges.receiver, messages)
+        assert self.conv.bias is not None
+        return y + nn.functional.pad(self.conv.bias[:, None], (0, y.shape[-1] - 1))
+
+
+def _cloud(count: int) -> tuple[Edges, Tensor, float]:
+    """Edges to the nearest points of the unit cube, features, and the length of the longest."""
+    torch.manual_seed(0)
+    edges = nearest_edges(torch.rand(count, 3), NEIGHBOURS)
+    features = torch.randn(count, CHANNELS, 8)
+    return edges, features, float(edges.position.norm(dim=-1).max())
+
+
+def _conv(kernel: KernelChoice, radius: float) -> CliffordSteerablePointConv:
+    torch.manual_seed(0)
+    algebra = CliffordAlgebra((1, 1, 1))
+    return CliffordSteerablePointConv(algebra, CHANNELS, CHANNELS, radius, kernel=kernel)
+
+
+def _step(module: nn.Module, x: Tensor, edges: Edges) -> Work:
+    inputs = [x.detach().requires_grad_(), *module.parameters()]
+    return forward_backward(lambda x, *_: module(x, edges), inputs)
+
+
+@benchmark(
+    "points",
+    "Point clouds in R^3, 32 neighbours, 8 -> 8 channels, forward + backward; the others need the "
+    "smaller cloud for their memory",
+)
+def points() -> Iterator[Case]:
+    edges, x, radius = _cloud(2_000)
+    complete = _conv(Complete(), radius)
+    variants = {
+        "complete": _step(complete, x, edges),
+        "implicit": _step(_conv(Implicit(), radius), x, edges),
+        "a matrix per edge": _step(MatrixPerEdge(complete), x, edges),
+    }
+    if importlib.util.find_spec("e3nn") is not None:
+        variants["e3nn, fully connected"] = _step(FullyConnected(CHANNELS, radius), x, edges)
+        variants["e3nn, uvu then linear"] = _step(PerChannel(CHANNELS, radius), x, edges)
+    double = MatrixPerEdge(_conv(Complete(), radius).double())
+    yield Case(
+        label="2,000 points",
+        variants=variants,
+        reference="a matrix per edge",
+        truth=_step(double, x.double(), edges.to(torch.float64)),
+        compare=("complete", "a matrix per edge"),
+        speedup=5.0,
+        repeats=5,
+    )
+    edges, x, radius = _cloud(100_000)
+    yield Case(
+        label="100,000 points",
+        variants={"complete": _step(_conv(Complete(), radius), x, edges)},
+        reference="complete",
+        gigabytes=GIGABYTES,
+        repeats=1,
+    )

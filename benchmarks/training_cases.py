@@ -1,0 +1,161 @@
+"""What the training framework adds to a bare loop of forward, backward and optimiser."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import importlib.util
+import io
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.registry import Case, benchmark
+from cscnn.data.generate import generate, plans
+from cscnn.data.simulators import SIMULATORS, create
+
+OURS, BARE = "cscnn train, with data loading and bar", "bare loop, data in memory"
+LOAD, STEP = "load a batch", "training step"
+#: Steps before the measured ones.
+WARM = 3
+
+
+@benchmark("training", "A training step of small presets, each followed by one of a bare loop")
+def training() -> Iterator[Case]:
+    if importlib.util.find_spec("lightning") is None:
+        return
+    for task in ("sine_gordon", "navier_stokes"):
+        yield Case(
+            f"{task}_small",
+            {OURS: tuple, BARE: tuple},
+            reference=BARE,
+            speedup=1 / 1.05,
+            timed=partial(alternate, task),
+        )
+
+
+@benchmark("loading", "A batch of windows from a file, beside the training step that uses it")
+def loading() -> Iterator[Case]:
+    if importlib.util.find_spec("lightning") is None:
+        return
+    for task in SIMULATORS:
+        yield Case(
+            f"{task}_small",
+            {LOAD: tuple, STEP: tuple},
+            reference=STEP,
+            speedup=4,
+            repeats=5,
+            timed=partial(load_and_step, task),
+        )
+
+
+def alternate(task: str, repeats: int) -> Mapping[str, Sequence[float]]:
+    """Seconds of steps by ``cscnn train`` and, one by one in between, of a bare loop.
+
+    Same model, data, clipping and optimiser. Ours begins where the bare step ends: it loads data,
+    calls hooks and draws the progress bar.
+    """
+    from lightning.pytorch.callbacks import Callback
+
+    from cscnn.forecasting.training.train import make_trainer, quietly
+
+    times: dict[str, list[float]] = {OURS: [], BARE: []}
+
+    class Bare(Callback):
+        """After each step of the trainer one of its own."""
+
+        def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+            self.module = copy.deepcopy(pl_module)
+            self.optimizer = self.module.configure_optimizers()["optimizer"]
+            self.before = time.perf_counter()
+
+        def on_train_batch_end(
+            self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int
+        ) -> None:
+            start = time.perf_counter()
+            times[OURS].append(start - self.before)
+            _step(self.module, self.optimizer, batch)
+            self.before = time.perf_counter()
+            times[BARE].append(self.before - start)
+
+    with _preset(task, repeats + WARM) as config, quietly(), _terminal():
+        data, module = _prepare(config)
+        make_trainer(config, [Bare()]).fit(module, datamodule=data)
+        data.source.close()
+    return {variant: values[WARM:] for variant, values in times.items()}
+
+
+def load_and_step(task: str, repeats: int) -> Mapping[str, Sequence[float]]:
+    """Seconds to load batches in this process, and of the steps that use them."""
+    times: dict[str, list[float]] = {LOAD: [], STEP: []}
+    with _preset(task, repeats + 1) as config:
+        data, module = _prepare(config)
+        optimizer = module.configure_optimizers()["optimizer"]
+        batches = iter(data.train_dataloader())
+        for _ in range(repeats + 1):
+            start = time.perf_counter()
+            batch = next(batches)
+            loaded = time.perf_counter()
+            _step(module, optimizer, batch)
+            times[LOAD].append(loaded - start)
+            times[STEP].append(time.perf_counter() - loaded)
+        data.source.close()
+    return {variant: values[1:] for variant, values in times.items()}
+
+
+def _prepare(config: Any) -> tuple[Any, Any]:
+    """The data and the module of a run."""
+    from cscnn._util.progress import Bar
+    from cscnn.forecasting.training.loader import WindowData
+    from cscnn.forecasting.training.module import TrainingModule
+    from cscnn.forecasting.training.train import build_forecaster, optimizer_steps
+
+    data = WindowData(config.data, config.seed, config.trainer.steps)
+    units = data.fit_units(Bar("trajectories", quiet=True))
+    forecaster = build_forecaster(config, data.task, units)
+    return data, TrainingModule(forecaster, config.optimizer, optimizer_steps(config, data))
+
+
+def _step(module: Any, optimizer: torch.optim.Optimizer, batch: Any) -> None:
+    optimizer.zero_grad()
+    module(batch).backward()
+    torch.nn.utils.clip_grad_norm_(module.network.parameters(), 1.0)
+    optimizer.step()
+
+
+@contextlib.contextmanager
+def _preset(task: str, steps: int) -> Iterator[Any]:
+    """The configuration of a small preset, with data for it."""
+    from cscnn.forecasting.training.command import parse
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (plan,) = plans(create(task, "small"), folder, {"train": 2})
+        generate([plan])
+        config, _ = parse(
+            [f"--preset={task}_small", f"--out={folder / 'run'}", f"--data.train={plan.path}",
+             "--data.per_trajectory=200", "--trainer.epochs=1", f"--trainer.steps={steps}",
+             "--trainer.accelerator=cpu"]
+        )  # fmt: skip
+        config.folder.mkdir()
+        yield config
+
+
+@contextlib.contextmanager
+def _terminal() -> Iterator[None]:
+    """A terminal that nobody sees, so that progress bars are drawn."""
+    before = os.environ.get("FORCE_COLOR")
+    os.environ["FORCE_COLOR"] = "1"
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        os.environ.pop("FORCE_COLOR")
+        if before is not None:
+            os.environ["FORCE_COLOR"] = before

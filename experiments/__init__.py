@@ -1,0 +1,1 @@
+"""Experiments with `cscnn`, run from the repository; no part of the installed package."""

@@ -1,0 +1,111 @@
+"""Run the trials of a study, several at a time, and skip what is done."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+
+import torch
+
+from cscnn._util.progress import Bar, duration
+from experiments.paper.measure import prepare_data, run_timed, start_worker
+from experiments.paper.plan import Trial
+from experiments.paper.records import Record
+from experiments.paper.results import Results
+from experiments.paper.timing import compare_seconds
+
+
+@dataclass
+class Runner:
+    """Runs the trials that a study lacks.
+
+    Args:
+        results: what there is; new records are added to its folder.
+        workers: trainings at a time, each in a process with an equal share of the cores.
+        quiet: show no progress.
+    """
+
+    results: Results
+    workers: int = 1
+    quiet: bool = False
+
+    def run(self, task: str, parts: Iterable[str]) -> None:
+        """Everything of a task that is not there yet."""
+        results, parts = self.results, tuple(parts)
+        while missing := self._missing(results.tuning(task, parts)):
+            self.run_trials(f"{task}, learning rates", missing)
+        for part in parts:
+            trials = results.study.trials(task, results.rates(task), part)
+            self.run_trials(f"{task}, {part}", self._missing(trials))
+        self.measure_seconds(task)
+
+    def _missing(self, trials: Iterable[Trial]) -> list[Trial]:
+        return [trial for trial in trials if self.results.find(trial) is None]
+
+    def measure_seconds(self, task: str) -> None:
+        """Time a step of each trained model beside the others, unless that was done.
+
+        Not if others were timed whose weights are not here: all are to be measured together.
+        """
+        results = self.results
+        trained: dict[str, Trial] = {}
+        for trial in results.trials(task):
+            if (results.run(trial) / "model.safetensors").is_file():
+                trained.setdefault(trial.key, trial)
+        timed = {*results.seconds(task)}
+        has_data = results.data(task, "test").is_file()
+        if {*trained} <= timed or not timed <= {*trained} or not has_data:
+            return
+        bar = Bar("rounds", quiet=self.quiet)
+        timing = compare_seconds(list(trained.values()), results, self._threads, bar)
+        results.keep_timing(task, timing)
+
+    def run_trials(self, title: str, trials: list[Trial]) -> None:
+        """Run trials, whether they have records or not."""
+        if not trials:
+            return
+        results = self.results
+        results.out.mkdir(parents=True, exist_ok=True)
+        prepare_data(trials, results, self.workers, Bar("trajectories", quiet=self.quiet))
+        bar = Bar("runs", quiet=self.quiet)
+        bar(title, 0, len(trials))
+        for done, (trial, record, seconds) in enumerate(self._finished(trials), 1):
+            if not self.quiet:
+                outcome = record.diverged or f"{record.error:.4g}"
+                print(f"{trial.name}: {outcome} in {duration(seconds)}", flush=True)
+            bar(title, done, len(trials))
+        if lost := self._missing(trials):
+            raise RuntimeError(f"there is no record {results.file(lost[0].name)}")
+
+    @property
+    def _threads(self) -> int:
+        """Of each training."""
+        if self.workers == 1:
+            return torch.get_num_threads()
+        return max(1, (os.cpu_count() or 1) // self.workers)
+
+    def _finished(self, trials: list[Trial]) -> Iterator[tuple[Trial, Record, float]]:
+        """Records and seconds, in the order in which they are finished."""
+        if self.workers == 1:
+            yield from (run_timed(trial, self.results) for trial in trials)
+            return
+        pool = ProcessPoolExecutor(
+            min(self.workers, len(trials)),
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=start_worker,
+            initargs=(self._threads,),
+        )
+        folder = Results(self.results.study, self.results.out)  # known records stay here
+        try:
+            jobs = [pool.submit(run_timed, trial, folder) for trial in trials]
+            for job in as_completed(jobs):
+                yield job.result()
+        except BaseException:  # do not wait for trainings to end
+            for process in list(pool._processes.values()):
+                process.terminate()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
