@@ -8,14 +8,15 @@ BIN := $(VENV)/bin
 endif
 WORKERS ?= auto
 
-.PHONY: help demo test test-external lint oracles bench models figures examples study clean
+.PHONY: help demo test test-fast test-external test-core lint oracles bench models figures examples study clean
 help:
 	@echo "make demo   the main job: simulate, train two models, evaluate, report (minutes)"
 	@echo "make test   all tests"
+	@echo "make test-fast  those that take seconds"
 	@echo "make lint   formatting, lint, types"
 	@echo "make test-external  comparisons with the packages of the published data, golden files, a browser"
 	@echo "make bench  speed, memory and rounding error beside the alternatives; writes docs/benchmarks.md"
-	@echo "make models  what each model costs on each task; writes docs/models.md"
+	@echo "make models  what each network costs on each task; writes docs/models.md"
 	@echo "make figures  the pictures of the README and of the data cards, into docs/figures"
 	@echo "make study  the paper's comparisons at a small size (hours); writes docs/results.md"
 	@echo "make examples  learn on the sphere, on spacetime events and on anti-de Sitter space (minutes)"
@@ -42,6 +43,9 @@ demo: $(VENV)/.main
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope
 
+test-fast: $(VENV)/.dev
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m "not slow"
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -53,22 +57,29 @@ $(VENV)/.oracles: $(VENV)/.dev
 
 oracles: $(VENV)/.oracles
 
+# The library half needs torch and numpy alone: its tests in an environment without extras.
+test-core:
+	$(PYTHON) -m venv $(VENV)-core
+	$(VENV)-core/$(notdir $(BIN))/python -m pip install --quiet -c constraints.txt -e . pytest pytest-xdist hypothesis
+	CSCNN_WITHOUT_EXTRAS=1 $(VENV)-core/$(notdir $(BIN))/python -m pytest -n $(WORKERS) --dist loadscope -m "not slow" \
+		tests/algebra tests/nn tests/kernels tests/geometry tests/conv tests/networks tests/testing tests/test_imports.py
+
 # What make test skips for want of packages, programs or files; says what it still skips.
 test-external: $(VENV)/.oracles
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m external tests
 
 bench: $(VENV)/.oracles
-	$(BIN)/cscnn bench --json bench.json --markdown docs/benchmarks.md
+	$(BIN)/python -m benchmarks --json bench.json --markdown docs/benchmarks.md
 
 models: $(VENV)/.dev
-	$(BIN)/cscnn info models > docs/models.md.tmp && mv docs/models.md.tmp docs/models.md
+	$(BIN)/python -m benchmarks.models > docs/models.md.tmp && mv docs/models.md.tmp docs/models.md
 
 figures: $(VENV)/.dev
 	$(BIN)/python examples/kernel_figures.py docs/figures
 	$(BIN)/python examples/data_figures.py docs/figures --cards docs/data --no-times
 
 study: $(VENV)/.dev
-	$(BIN)/cscnn study --preset small --out study --page docs
+	$(BIN)/python -m experiments.paper --preset small --out study --page docs
 
 examples: $(VENV)/.dev
 	$(BIN)/python examples/sphere.py --figure docs/figures/sphere.png
@@ -76,4 +87,4 @@ examples: $(VENV)/.dev
 	$(BIN)/python examples/anti_de_sitter.py --figure docs/figures/anti_de_sitter.png
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-core .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -20,16 +20,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+from _training import fit, point_network
 from torch import Tensor
 
-from cscnn import CliffordAlgebra, models
+from cscnn import CliffordAlgebra
+from cscnn.algebra.group import boost
 from cscnn.geometry import Edges, all_pairs, anti_de_sitter
-from cscnn.progress import Bar
+from cscnn.networks import CSPointNet, Neighbourhood, count_parameters
 
 SPACE = anti_de_sitter(2)
 AMBIENT, SPACETIME = CliffordAlgebra(SPACE.ambient), CliffordAlgebra(SPACE.metric)
 WEIGHT = 2  # Δ
-KINDS = ("geodesics, transport", "geodesics, no transport", "flat map")
+EDGES = ("geodesics, transport", "geodesics, no transport", "flat map")
 RAPIDITIES = (0.0, 0.25, 0.5, 0.75, 1.0)
 KNOWN = 45
 
@@ -84,7 +86,7 @@ def samples(count: int, seed: int) -> list[Sample]:
     def noise(*shape: int) -> Tensor:
         return torch.rand(*shape, generator=g, dtype=torch.float64)
 
-    found = []
+    result = []
     for _ in range(count):
         time = torch.linspace(-0.5, 0, 5).double()[:, None] + 0.1 * (noise(5, 9) - 0.5)
         place = torch.linspace(-1, 1, 9).double() + 0.15 * (noise(5, 9) - 0.5)
@@ -102,18 +104,18 @@ def samples(count: int, seed: int) -> list[Sample]:
             ],
             -1,
         )
-        found.append(Sample(events, *packets(events, z, torch.polar(0.5 + noise(3), phase))))
-    return found
+        result.append(Sample(events, *packets(events, z, torch.polar(0.5 + noise(3), phase))))
+    return result
 
 
-def edges(x: Tensor, kind: str) -> Edges:
+def edges(x: Tensor, name: str) -> Edges:
     """Edges between all events (N, 3), for features in the frames of the chart."""
-    if kind == "flat map":
+    if name == "flat map":
         return all_pairs(chart(x)).to(torch.float32)
-    found = SPACE.edges(x, frames=chart_frames(x))
-    if kind == "geodesics, no transport":
-        found = replace(found, transport=None)
-    return found.to(torch.float32)
+    geodesics = SPACE.edges(x, frames=chart_frames(x))
+    if name == "geodesics, no transport":
+        geodesics = replace(geodesics, transport=None)
+    return geodesics.to(torch.float32)
 
 
 def features(sample: Sample) -> Tensor:
@@ -131,58 +133,49 @@ def masked(field: Tensor) -> Tensor:
     return torch.cat([field * known[..., :1], known], 1)
 
 
-def train(kind: str, data: list[Sample], args: argparse.Namespace, bar: Bar) -> models.PointModel:
+def train(name: str, data: list[Sample], args: argparse.Namespace) -> CSPointNet:
     """Fit the later events."""
     torch.manual_seed(args.seed)
-    net = models.build(
-        "cs_pointnet", SPACETIME, c_in=2, c_out=1, width=args.width, blocks=2,
-        radius=1.0, neighbours=len(data[0].events),
-    )  # fmt: skip
-    ready = [(features(s), edges(s.events, kind)) for s in data]
-    optimiser = torch.optim.Adam(net.parameters(), 1e-2)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 1e-2, args.steps)
-    for _ in bar.over(kind, range(args.steps)):
-        batch = [ready[i] for i in torch.randint(len(ready), (4,)).tolist()]
-        guess = net(torch.cat([masked(f) for f, _ in batch]), Edges.cat([e for _, e in batch]))
-        wrong = guess.unflatten(0, (4, -1)) - torch.stack([f for f, _ in batch])
-        loss = wrong[:, KNOWN:, :, :3].square().mean()
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        schedule.step()
+    near = Neighbourhood(radius=1.0, neighbours=len(data[0].events))
+    net = point_network(SPACETIME, 2, 1, near, width=args.width, blocks=2)
+    pairs = [(features(s), edges(s.events, name)) for s in data]
+
+    def loss() -> Tensor:
+        batch = [pairs[i] for i in torch.randint(len(pairs), (4,)).tolist()]
+        forecast = net(torch.cat([masked(f) for f, _ in batch]), Edges.cat([e for _, e in batch]))
+        error = forecast.unflatten(0, (4, -1)) - torch.stack([f for f, _ in batch])
+        return error[:, KNOWN:, :, :3].square().mean()
+
+    fit(name, net, loss, args.steps, rate=1e-2)
     return net.eval()
 
 
 @torch.no_grad()
-def errors(net: torch.nn.Module | None, kind: str, tests: list[Sample]) -> list[float]:
+def errors(net: torch.nn.Module | None, name: str, tests: list[Sample]) -> list[float]:
     """Relative errors of φ at the later events, for each rapidity of the isometry."""
-    found = []
+    result = []
     for rapidity in RAPIDITIES:
-        wrong = total = 0.0
+        squares = total = 0.0
         for i, test in enumerate(tests):
             sample = test.moved(isometry(rapidity, i))
             truth = features(sample)
-            if net is None:  # what the nearest known event says, by the coordinates of the map
-                where = chart(sample.events)
-                nearest = torch.cdist(where[KNOWN:], where[:KNOWN]).argmin(-1)
-                guess = truth[nearest]
+            if net is None:  # φ at the nearest known event, by the coordinates of the map
+                places = chart(sample.events)
+                forecast = truth[torch.cdist(places[KNOWN:], places[:KNOWN]).argmin(-1)]
             else:
-                guess = net(masked(truth), edges(sample.events, kind))[KNOWN:]
-            wrong += float((guess - truth[KNOWN:])[..., 0].square().sum())
+                forecast = net(masked(truth), edges(sample.events, name))[KNOWN:]
+            squares += float((forecast - truth[KNOWN:])[..., 0].square().sum())
             total += float(truth[KNOWN:, :, 0].square().sum())
-        found.append(math.sqrt(wrong / total))
-    return found
+        result.append(math.sqrt(squares / total))
+    return result
 
 
 def isometry(rapidity: float, seed: int) -> Tensor:
     """Boosts of both time directions of the ambient space with place, one after the other."""
     result = torch.eye(3, dtype=torch.float64)
     signs = torch.rand(2, generator=torch.Generator().manual_seed(seed)).round() * 2 - 1
-    for axis, sign in zip((0, 1), signs.tolist(), strict=True):
-        boost = torch.eye(3, dtype=torch.float64)
-        boost[axis, axis] = boost[2, 2] = math.cosh(rapidity)
-        boost[axis, 2] = boost[2, axis] = sign * math.sinh(rapidity)
-        result = boost @ result
+    for direction in torch.diag(signs).tolist():
+        result = boost(AMBIENT, rapidity, direction) @ result
     return result
 
 
@@ -197,7 +190,7 @@ def main() -> None:
     count = 96
     if args.quick:
         args.steps, args.width, count = 2, 2, 4
-    data, tests, bar = samples(count, seed=1), samples(max(2, count // 4), seed=2), Bar("steps")
+    data, tests = samples(count, seed=1), samples(max(2, count // 4), seed=2)
     print(
         f"A Klein-Gordon field on AdS₂, forecast from {KNOWN} events: relative error of φ at later"
     )
@@ -205,13 +198,13 @@ def main() -> None:
     print(f"| {'edges':<24} |" + "".join(f" rapidity {r:<4} |" for r in RAPIDITIES))
     print(f"|{'-' * 26}|" + f"{'-' * 14}:|" * len(RAPIDITIES))
     results, nets = {}, {"nearest known event": None}
-    for name in ("nearest known event", *KINDS):
-        if name in KINDS:
-            nets[name] = train(name, data, args, bar)
+    for name in ("nearest known event", *EDGES):
+        if name in EDGES:
+            nets[name] = train(name, data, args)
         results[name] = errors(nets[name], name, tests)
         print(f"| {name:<24} |" + "".join(f" {e:>13.3f} |" for e in results[name]), flush=True)
-    print(f"\nParameters of each network: {nets[KINDS[0]].n_parameters():,}.")
-    draw(results, nets[KINDS[0]], tests[0], args.figure)
+    print(f"\nParameters of each network: {count_parameters(nets[EDGES[0]]):,}.")
+    draw(results, nets[EDGES[0]], tests[0], args.figure)
 
 
 def draw(results: dict[str, list[float]], net: torch.nn.Module, test: Sample, path: Path) -> None:
@@ -226,15 +219,15 @@ def draw(results: dict[str, list[float]], net: torch.nn.Module, test: Sample, pa
     for axis, rapidity in zip(axes, (RAPIDITIES[0], RAPIDITIES[-1]), strict=False):
         sample = test.moved(isometry(rapidity, 0))
         with torch.no_grad():
-            guess = net(masked(features(sample)), edges(sample.events, KINDS[0]))[KNOWN:, 0, 0]
-        where = chart(sample.events)
+            forecast = net(masked(features(sample)), edges(sample.events, EDGES[0]))
+        places = chart(sample.events)
         colours = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit, "edgecolors": "black"}
         axis.scatter(
-            *where[:KNOWN].T.flip(0), c=sample.value[:KNOWN], s=25, linewidths=0, **colours
+            *places[:KNOWN].T.flip(0), c=sample.value[:KNOWN], s=25, linewidths=0, **colours
         )
-        late = where[KNOWN:].T.flip(0)
+        late = places[KNOWN:].T.flip(0)
         axis.scatter(*late, c=sample.value[KNOWN:], s=110, marker="s", linewidths=0.5, **colours)
-        axis.scatter(*late, c=guess, s=25, linewidths=0.5, **colours)
+        axis.scatter(*late, c=forecast[KNOWN:, 0, 0], s=25, linewidths=0.5, **colours)
         axis.set_xlabel("place χ")
         axis.set_ylabel("time τ")
         axis.set_title(f"isometry of rapidity {rapidity:g}", fontsize=10)

@@ -16,11 +16,11 @@ import matplotlib as mpl
 import numpy as np
 import torch
 
+from cscnn._util.machine import machine
 from cscnn.data import FieldFile
 from cscnn.data.files import trajectory_bytes
 from cscnn.data.generate import generate, plans
 from cscnn.data.simulators import SIMULATORS, Simulator, create, stream
-from cscnn.measure import machine
 from cscnn.viz import plot_fields
 
 mpl.use("Agg")
@@ -33,7 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, nargs="?", default=Path("docs/figures"))
     parser.add_argument("--cards", type=Path, help="folder of the cards to bring up to date")
-    parser.add_argument("--no-times", action="store_true", help="do not measure paper presets")
+    parser.add_argument("--no-times", action="store_true", help="do not measure the full presets")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
@@ -84,7 +84,7 @@ def computed(name: str) -> dict[str, str]:
 
 
 def seconds(name: str) -> str:
-    """How long one trajectory of the paper's size takes."""
+    """How long one trajectory of full size takes."""
     simulator = create(name)
     rngs = [stream(name, 0, "train", i) for i in range(max(2, simulator.batch))]
     create(name, "small").simulate(rngs[:1])  # start-up
@@ -99,7 +99,7 @@ def parameters(name: str) -> str:
     """A table of all options, from the dataclass and its docstring."""
     presets = SIMULATORS[name].presets
     small = create(name, "small").parameters()
-    rows = ["| option | `paper` (default) | `small` | meaning |", "|---|---|---|---|"]
+    rows = [f"| option | `{_full(name)}` (default) | `small` | meaning |", "|---|---|---|---|"]
     meanings = _meanings(SIMULATORS[name])
     for field in dataclasses.fields(SIMULATORS[name]):
         other = small[field.name] if field.name in presets["small"] else None
@@ -108,24 +108,27 @@ def parameters(name: str) -> str:
     return "\n".join(rows)
 
 
+def _full(name: str) -> str:
+    """The preset of full size, which is the default."""
+    return next(iter(SIMULATORS[name].presets))
+
+
 def _show(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.5g}"
     return f"({', '.join(map(_show, value))})" if isinstance(value, tuple) else str(value)
 
 
-def _meanings(kind: type[Simulator]) -> dict[str, str]:
+def _meanings(simulator: type[Simulator]) -> dict[str, str]:
     """Option -> its line in the section Attributes of the docstring."""
-    result: dict[str, str] = {}
-    for base in reversed(kind.__mro__):
-        _, found, text = inspect.cleandoc(base.__dict__.get("__doc__") or "").partition(
-            "Attributes:\n"
-        )
-        text = re.sub(r"\n {8,}", " ", text)
-        for names, meaning in re.findall(r"^ {4}([\w, ]+): (.*)$", text, re.M) if found else ():
+    meanings: dict[str, str] = {}
+    for base in reversed(simulator.__mro__):
+        docstring = inspect.cleandoc(base.__dict__.get("__doc__") or "")
+        section = re.sub(r"\n {8,}", " ", docstring.partition("Attributes:\n")[2])
+        for names, meaning in re.findall(r"^ {4}([\w, ]+): (.*)$", section, re.M):
             meaning = meaning.replace("``", "`").rstrip(".")
-            result.update(dict.fromkeys(names.split(", "), meaning))
-    return result
+            meanings.update(dict.fromkeys(names.split(", "), meaning))
+    return meanings
 
 
 def fields(name: str) -> str:
@@ -145,8 +148,9 @@ def fields(name: str) -> str:
 
 def sizes(name: str) -> str:
     """A table of bytes in float32, without compression."""
-    rows = ["| trajectories | `paper` | `small` |", "|---|---:|---:|"]
-    each = [trajectory_bytes(create(name, p).header(), "float32") for p in ("paper", "small")]
+    presets = (_full(name), "small")
+    rows = [f"| trajectories | `{presets[0]}` | `small` |", "|---|---:|---:|"]
+    each = [trajectory_bytes(create(name, p).header(), "float32") for p in presets]
     rows.append(f"| 1 | {' | '.join(_bytes(n) for n in each)} |")
     for split, count in SPLITS.get(name, {"": 1000}).items():
         label = f"{count}, the paper's {split}" if split else f"{count}"
@@ -164,9 +168,9 @@ def update(path: Path, parts: dict[str, str]) -> None:
     text = path.read_text(encoding="utf-8")
     for name, part in parts.items():
         pattern = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
-        text, found = re.subn(pattern, lambda m, p=part: m[1] + p + "\n" + m[2], text, flags=re.S)
-        if found != 1:
-            raise ValueError(f"{path} needs one part <!-- {name} --> … <!-- end -->, has {found}")
+        text, count = re.subn(pattern, lambda m, p=part: m[1] + p + "\n" + m[2], text, flags=re.S)
+        if count != 1:
+            raise ValueError(f"{path} needs one part <!-- {name} --> … <!-- end -->, has {count}")
     path.write_text(text, encoding="utf-8")
 
 

@@ -8,14 +8,14 @@ are told the direction of buoyancy. Run it again to go on after an interruption.
 """
 
 import argparse
-import json
 import shlex
 import sys
 import time
 from pathlib import Path
 
+from cscnn._util.progress import duration
 from cscnn.cli import main as cscnn
-from cscnn.progress import duration
+from cscnn.forecasting.evaluation import Evaluation
 
 MODELS = {  # half the depth of the paper's networks, for a CPU
     "cs_resnet": "{blocks: 4, kernel_size: 5, kernel: complete, activation: product}",
@@ -60,19 +60,20 @@ def main() -> None:
 def summary(out: Path) -> None:
     """The three numbers that matter, whoever wins."""
     print(
-        "\nRelative error of forecasts of unseen smoke (predicting zero would give 1), seen as in "
-        "training,\nand on average over the box turned and mirrored in all ways:"
+        "\nRelative error of forecasts of unseen smoke (a forecast of zeros has error 1), seen as "
+        "in training,\nand the mean over all rotations and reflections of the box:"
     )
-    columns = ("parameters", "as trained", "turned", "equivariance error")
+    columns = ("parameters", "as trained", "rotated", "equivariance error")
     print(f"{'':<11}" + "".join(f"{c:>{w}}" for c, w in zip(columns, WIDTHS, strict=True)))
     for model in MODELS:
-        found = json.loads((out / model / "evaluation.json").read_text(encoding="utf-8"))
-        usual, *turned = found["symmetry"]["frames"]["relative_l2"]
+        evaluation = Evaluation.load(out / model / "evaluation.json")
+        symmetry = evaluation.symmetry
+        as_trained, *rotated = symmetry.observers.relative_l2
         numbers = (
-            f"{found['model']['parameters']:,}",
-            f"{usual:.3f}",
-            f"{sum(turned) / len(turned):.3f}",
-            f"{found['symmetry']['point group']:.1e}",
+            f"{evaluation.model.parameters:,}",
+            f"{as_trained:.3f}",
+            f"{sum(rotated) / len(rotated):.3f}",
+            f"{symmetry.point_group:.1e}",
         )
         print(f"{model:<11}" + "".join(f"{n:>{w}}" for n, w in zip(numbers, WIDTHS, strict=True)))
 

@@ -21,14 +21,17 @@ in the frame of the training data, so that they can be compared.
 import argparse
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from _training import fit, point_network
 from torch import Tensor, nn
 
-from cscnn import CliffordAlgebra, models
+from cscnn import CliffordAlgebra
 from cscnn.geometry import all_pairs
-from cscnn.progress import Bar
+from cscnn.kernels import Complete
+from cscnn.networks import FieldType, Neighbourhood, count_parameters, fit_budget
 
 SPACETIME = CliffordAlgebra((1, -1, -1, -1))
 METRIC = torch.tensor(SPACETIME.metric, dtype=torch.float64)
@@ -53,21 +56,17 @@ def flashes(count: int, seed: int) -> tuple[Tensor, Tensor]:
     error = CLOCK * torch.randn(count, COUNT, generator=g, dtype=torch.float64)
     time = (place - flash.unsqueeze(1)).norm(dim=-1) + error
     events = torch.cat([time.unsqueeze(-1), place], -1)
-    velocity = boosts(count * COUNT, SPEED, g, least=0.0)[:, :, 0].view_as(events)
-    when_and_where = torch.cat([torch.zeros(count, 1, dtype=torch.float64), flash], -1)
-    return torch.stack([events, velocity], 1), when_and_where
+    velocity = boosts(count * COUNT, (0.0, SPEED), g)[:, :, 0].view_as(events)
+    flash_event = torch.cat([torch.zeros(count, 1, dtype=torch.float64), flash], -1)
+    return torch.stack([events, velocity], 1), flash_event
 
 
-def boosts(count: int, rapidity: float, generator: torch.Generator, least: float = 1.0) -> Tensor:
-    """Boosts (count, 4, 4) in any direction by rapidities of ``least`` to 1 times the given one."""
-    n = torch.randn(count, 3, generator=generator, dtype=torch.float64)
-    n = nn.functional.normalize(n, dim=-1)
-    share = least + (1 - least) * torch.rand(count, 1, generator=generator, dtype=torch.float64)
-    cosh, sinh = (rapidity * share).cosh(), (rapidity * share).sinh()
-    upper = torch.cat([cosh, sinh * n], -1).unsqueeze(1)
-    along = torch.einsum("bi,bj->bij", n, n) * (cosh - 1).unsqueeze(-1)
-    lower = torch.cat([(sinh * n).unsqueeze(-1), torch.eye(3).double() + along], -1)
-    return torch.cat([upper, lower], 1)
+def boosts(count: int, rapidity: float | tuple[float, float], generator: torch.Generator) -> Tensor:
+    """Boosts (count, 4, 4) in random directions, by a rapidity or by random ones of a range."""
+    limits = rapidity if isinstance(rapidity, tuple) else (rapidity, rapidity)
+    return SPACETIME.random_orthogonal(
+        "boost", batch=count, rapidity=limits, generator=generator, dtype=torch.float64
+    )
 
 
 class Points(nn.Module):
@@ -75,10 +74,12 @@ class Points(nn.Module):
 
     def __init__(self, params: int):
         super().__init__()
-        self.net = models.build(
-            "cs_pointnet", SPACETIME, params=params, c_in=1, c_out=1, blocks=2, radius=2.0,
-            neighbours=COUNT, kernel_options={"hidden_dim": 8},
-        )  # fmt: skip
+        near = Neighbourhood(radius=2.0, neighbours=COUNT)
+        channel = FieldType.full(SPACETIME, 1)
+        options = fit_budget(
+            "cs_pointnet", channel, channel, params, near, blocks=2, kernel=Complete(hidden_dim=8)
+        )
+        self.net = point_network(SPACETIME, 1, 1, near, **options)
 
     def forward(self, satellites: Tensor) -> Tensor:
         events, velocity = satellites.unbind(1)
@@ -134,46 +135,45 @@ class Delay:
         return centre + self.time.to(centre) * mean
 
 
-def train(
-    name: str,
-    model: nn.Module,
-    data: tuple[Tensor, Tensor],
-    steps: int,
-    batch: int,
-    rate: float,
-    rapidity: float = 0.0,
-) -> nn.Module:
+@dataclass(frozen=True)
+class Plan:
+    """How a network learns: steps, batch, largest rate, and rapidity of boosts of the data."""
+
+    steps: int
+    batch: int
+    rate: float
+    rapidity: float = 0.0
+
+
+def train(name: str, model: nn.Module, data: tuple[Tensor, Tensor], plan: Plan) -> nn.Module:
     """Fit flashes to satellites; boosted at random by up to a rapidity."""
     g = torch.Generator().manual_seed(0)
-    optimiser = torch.optim.Adam(model.parameters(), rate)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, steps)
-    for _ in Bar("steps").over(name, range(steps)):
-        chosen = torch.randint(len(data[0]), (batch,), generator=g)
+
+    def loss() -> Tensor:
+        chosen = torch.randint(len(data[0]), (plan.batch,), generator=g)
         satellites, flash = data[0][chosen], data[1][chosen]
-        if rapidity:
-            boost = boosts(batch, rapidity, g, least=0.0)
+        if plan.rapidity:
+            boost = boosts(plan.batch, (0.0, plan.rapidity), g)
             satellites = satellites @ boost.mT.unsqueeze(1)
             flash = (boost @ flash.unsqueeze(-1)).squeeze(-1)
-        loss = (model(satellites.float()) - flash.float()).square().sum(-1).mean()
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        schedule.step()
-    return model
+        return (model(satellites.float()) - flash.float()).square().sum(-1).mean()
+
+    fit(name, model, loss, plan.steps, plan.rate)
+    return model.eval()
 
 
 @torch.no_grad()
 def errors(guess: Callable[[Tensor], Tensor], data: tuple[Tensor, Tensor]) -> list[float]:
     """Median distances of guesses to flashes, in the original frame, for each rapidity."""
-    found = []
+    result = []
     for rapidity in RAPIDITIES:
         g = torch.Generator().manual_seed(7)
         boost = boosts(len(data[0]), rapidity, g)
         moved = (data[0] @ boost.mT.unsqueeze(1)).float()
         seen = torch.cat([guess(part) for part in moved.split(100)]).double()
         back = torch.linalg.solve(boost, seen.unsqueeze(-1)).squeeze(-1)
-        found.append(float((back - data[1]).norm(dim=-1).median()))
-    return found
+        result.append(float((back - data[1]).norm(dim=-1).median()))
+    return result
 
 
 def main() -> None:
@@ -202,13 +202,13 @@ def main() -> None:
 
     report("a fixed delay", Delay(*data), "1")
     report("least squares", least_squares, "0")
-    for name, kind, budget, batch, rate, rapidity in (
-        ("MLP", MLP, many, 128, 2e-3, 0.0),
-        ("MLP, boosted training data", MLP, many, 128, 2e-3, 1.0),
-        ("cs_pointnet", Points, steps, 32, 1e-2, 0.0),
+    for name, network, plan in (
+        ("MLP", MLP, Plan(many, 128, 2e-3)),
+        ("MLP, boosted training data", MLP, Plan(many, 128, 2e-3, rapidity=1.0)),
+        ("cs_pointnet", Points, Plan(steps, 32, 1e-2)),
     ):
-        model = train(name, kind(args.params), data, budget, batch, rate, rapidity).eval()
-        report(name, model, f"{sum(p.numel() for p in model.parameters()):,}")
+        model = train(name, network(args.params), data, plan)
+        report(name, model, f"{count_parameters(model):,}")
     draw(results, args.figure)
 
 

@@ -9,7 +9,7 @@ equation then u = -2ν ∇log φ is one (Cole and Hopf), and heat spreads by Leg
 One network, three sets of edges: geodesics with parallel transport; geodesics without transport
 (vectors compared by their components along meridians and parallels); and a flat map of latitude and
 longitude. Trained on a few frames of fields that live near the equator, they are tested there, and
-on the same fields turned so that their equator runs over the poles.
+on the same fields rotated so that their equator runs over the poles.
 
     python examples/sphere.py              # minutes
     python examples/sphere.py --quick      # seconds: does it run?
@@ -20,13 +20,15 @@ import math
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import torch
+from _training import fit, point_network
 from torch import Tensor
 
-from cscnn import CliffordAlgebra, models
+from cscnn import CliffordAlgebra
 from cscnn.geometry import Edges, fibonacci_sphere, radius_edges, sphere
-from cscnn.progress import Bar
+from cscnn.networks import Neighbourhood, count_parameters
 
 PLANE = CliffordAlgebra((1, 1))
 START, STEP, FRAMES = 0.08, 0.02, 5  # heat has spread by START; νΔt of a frame is STEP
@@ -81,10 +83,10 @@ class Sphere:
             "flat map": flat.to(torch.float32),
         }
 
-    def trajectories(self, count: int, seed: int, turned: bool = False) -> Tensor:
+    def trajectories(self, count: int, seed: int, rotated: bool = False) -> Tensor:
         """Exact frames as multivectors, (trajectories, FRAMES, points, 1, 4)."""
         centres, strengths = sources(count, seed)
-        if turned:
+        if rotated:
             x, y, z = centres.unbind(-1)
             centres = torch.stack([x, -z, y], -1)
         frames = [
@@ -99,10 +101,8 @@ class Forecast(torch.nn.Module):
 
     def __init__(self, neighbours: int, width: int):
         super().__init__()
-        self.net = models.build(
-            "cs_pointnet", PLANE, c_in=1, c_out=1, width=width, blocks=2, radius=REACH,
-            neighbours=neighbours,
-        )  # fmt: skip
+        near = Neighbourhood(radius=REACH, neighbours=neighbours)
+        self.net = point_network(PLANE, 1, 1, near, width=width, blocks=2)
 
     def forward(self, x: Tensor, edges: Edges) -> Tensor:
         """(fields, points, 1, 4), with edges for as many spheres."""
@@ -110,22 +110,19 @@ class Forecast(torch.nn.Module):
         return x + 0.2 * PLANE.embed(change, 1).view_as(x)  # the field changes by about a fifth
 
 
-def train(name: str, edges: Edges, data: Tensor, args: argparse.Namespace, bar: Bar) -> Forecast:
+def train(name: str, edges: Edges, data: Tensor, args: argparse.Namespace) -> Forecast:
     """Fit pairs of subsequent frames."""
     torch.manual_seed(args.seed)
     model = Forecast(round(len(edges) / edges.n_receivers), args.width)
-    optimiser = torch.optim.Adam(model.parameters(), 5e-3)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 5e-3, args.steps)
     before, after = data[:, :-1].flatten(0, 1), data[:, 1:].flatten(0, 1)
     pair = edges.repeat(2)
-    for _ in bar.over(name, range(args.steps)):
+
+    def loss() -> Tensor:
         chosen = torch.randint(len(before), (2,))
         x, y = before[chosen], after[chosen]
-        loss = (model(x, pair) - y).square().mean() / (x - y).square().mean()
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        schedule.step()
+        return (model(x, pair) - y).square().mean() / (x - y).square().mean()
+
+    fit(name, model, loss, args.steps, rate=5e-3)
     return model
 
 
@@ -154,72 +151,89 @@ def main() -> None:
     args = parser.parse_args()
     if args.quick:
         args.steps, args.points, args.width = 2, 150, 2
-    space, bar = Sphere(args.points), Bar("steps")
+    space = Sphere(args.points)
     count, few = (8, 2) if args.quick else (64, 12)
     data = space.trajectories(count, seed=1)
     scale = data.square().sum(-1).mean().sqrt()
-    data = data / scale
     tests = {
         "equator": space.trajectories(few, seed=2) / scale,
-        "turned": space.trajectories(few, seed=2, turned=True) / scale,
+        "rotated": space.trajectories(few, seed=2, rotated=True) / scale,
     }
-    print(f"Burgers' equation on S²: {args.points} points, {len(data)} training trajectories of")
+    print(f"Burgers' equation on S²: {args.points} points, {count} training trajectories of")
     print(f"{FRAMES} frames near the equator. Relative errors after 1 frame and after {FRAMES - 1}")
-    print("(rollout), near the equator and with the same fields turned over the poles.\n")
+    print("(rollout), near the equator and with the same fields rotated over the poles.\n")
+    results = compare(space, data / scale, tests, args)
+    draw(space, tests["rotated"], results, args.figure)
+
+
+def compare(
+    space: Sphere, data: Tensor, tests: dict[str, Tensor], args: argparse.Namespace
+) -> dict[str, dict[str, Tensor]]:
+    """Train on each set of edges and print errors; forecasts by edges and test."""
     last = FRAMES - 1
-    print(f"| {'edges':<24} | equator, 1 | turned, 1 | equator, {last} | turned, {last} |")
-    print(f"|{'-' * 26}|{'-' * 11}:|{'-' * 10}:|{'-' * 11}:|{'-' * 10}:|")
-    results = {"no change": {kind: test[:, :1].expand_as(test) for kind, test in tests.items()}}
-    for name in ("no change", *space.edges):
-        if name in space.edges:
-            edges = space.edges[name]
-            model = train(name, edges, data, args, bar)
-            results[name] = {kind: rollout(model, edges, test) for kind, test in tests.items()}
-        guess = results[name]
-        numbers = [error(guess[k][:, i], tests[k][:, i]) for i in (1, last) for k in tests]
+    print(f"| {'edges':<24} | equator, 1 | rotated, 1 | equator, {last} | rotated, {last} |")
+    print(f"|{'-' * 26}|{'-' * 11}:|{'-' * 11}:|{'-' * 11}:|{'-' * 11}:|")
+
+    def report(name: str, forecasts: dict[str, Tensor]) -> dict[str, Tensor]:
+        numbers = [error(forecasts[k][:, i], tests[k][:, i]) for i in (1, last) for k in tests]
         print(f"| {name:<24} |" + "".join(f" {e:>9.3f}  |" for e in numbers), flush=True)
-    print(f"\nParameters of each network: {model.net.n_parameters():,}.")
-    draw(space, tests["turned"], results, args.figure)
+        return forecasts
+
+    persistence = {test: x[:, :1].expand_as(x) for test, x in tests.items()}
+    results = {"persistence": report("persistence", persistence)}
+    for name, edges in space.edges.items():
+        model = train(name, edges, data, args)
+        results[name] = report(name, {test: rollout(model, edges, x) for test, x in tests.items()})
+    print(f"\nParameters of each network: {count_parameters(model):,}.")
+    return results
 
 
 def draw(space: Sphere, truth: Tensor, results: dict[str, dict[str, Tensor]], path: Path) -> None:
-    """A turned field seen from above the north pole, and errors by latitude."""
+    """A rotated field seen from above the north pole, and errors by latitude."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(1, 5, figsize=(14, 3), width_ratios=(1, 1, 1, 1, 1.4))
-    above = space.points[:, 2] > 0
-    where = space.points[above, :2]
-    at_pole = truth[:, -1].norm(dim=-1)[:, space.points[:, 2] > 0.8].mean((1, 2)).argmax()
-    fields = {"exact": truth} | {k: g["turned"] for k, g in results.items() if k != "no change"}
-    top = float(truth[at_pole, -1].norm(dim=-1).max())
-    for axis, (name, field) in zip(axes, fields.items(), strict=False):
-        u = field[at_pole, -1, above, 0, 1:3]
-        arrows = torch.einsum("nij,nj->ni", space.frames[above].float(), u)
-        axis.tricontourf(*where.T, u.norm(dim=-1), levels=torch.linspace(0, top, 13), extend="max")
-        axis.quiver(*where.T, *arrows[:, :2].T, color="white", scale=12 * top, width=0.008)
-        title = f"exact, frame {FRAMES - 1}" if name == "exact" else name
-        axis.set_title(title, fontsize=9)
-        axis.set_aspect("equal")
-        axis.axis("off")
-    latitude = torch.rad2deg(torch.asin(space.points[:, 2].abs()))
-    bins = torch.linspace(0, 90, 7).double()
-    for name, guesses in results.items():
-        squares = (guesses["turned"][:, -1] - truth[:, -1]).square().sum((0, 2, 3))
+    draw_fields(axes[:-1], space, truth, results)
+    axis, latitude = axes[-1], torch.rad2deg(torch.asin(space.points[:, 2].abs()))
+    borders = torch.linspace(0, 90, 7).double()
+    for name, forecasts in results.items():
+        squares = (forecasts["rotated"][:, -1] - truth[:, -1]).square().sum((0, 2, 3))
         sizes = truth[:, -1].square().sum((0, 2, 3))
-        rows = [(latitude >= a) & (latitude < b) for a, b in pairwise(bins)]
-        curve = [float((squares[r].sum() / sizes[r].sum()).sqrt()) for r in rows]
-        style = ":" if name == "no change" else "-"
-        axes[-1].plot((bins[1:] + bins[:-1]) / 2, curve, style, marker=".", label=name)
-    axes[-1].set_xlabel("latitude (degrees)")
-    axes[-1].set_title("relative error, turned fields", fontsize=9)
-    axes[-1].set_ylim(bottom=0)
-    axes[-1].legend(fontsize=7)
+        bands = [(latitude >= a) & (latitude < b) for a, b in pairwise(borders)]
+        curve = [float((squares[band].sum() / sizes[band].sum()).sqrt()) for band in bands]
+        style = ":" if name == "persistence" else "-"
+        axis.plot((borders[1:] + borders[:-1]) / 2, curve, style, marker=".", label=name)
+    axis.set_xlabel("latitude (degrees)")
+    axis.set_title("relative error, rotated fields", fontsize=9)
+    axis.set_ylim(bottom=0)
+    axis.legend(fontsize=7)
     figure.tight_layout()
     figure.savefig(path, dpi=80, metadata={"Software": None})
     print(f"Figure: {path}")
+
+
+def draw_fields(
+    axes: Any, space: Sphere, truth: Tensor, results: dict[str, dict[str, Tensor]]
+) -> None:
+    """The last frame of the trajectory that is strongest at the pole, exact and forecast."""
+    above = space.points[:, 2] > 0
+    places = space.points[above, :2]
+    strength = truth[:, -1].norm(dim=-1)
+    chosen = strength[:, space.points[:, 2] > 0.8].mean((1, 2)).argmax()
+    top = float(strength[chosen].max())
+    fields = {f"exact, frame {FRAMES - 1}": truth}
+    fields |= {name: f["rotated"] for name, f in results.items() if name != "persistence"}
+    for axis, (title, field) in zip(axes, fields.items(), strict=True):
+        u = field[chosen, -1, above, 0, 1:3]
+        arrows = torch.einsum("nij,nj->ni", space.frames[above].float(), u)
+        axis.tricontourf(*places.T, u.norm(dim=-1), levels=torch.linspace(0, top, 13), extend="max")
+        axis.quiver(*places.T, *arrows[:, :2].T, color="white", scale=12 * top, width=0.008)
+        axis.set_title(title, fontsize=9)
+        axis.set_aspect("equal")
+        axis.axis("off")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,48 @@
-"""The exact solutions that the examples learn from do solve their equations.
-
-That the examples run is tested with all others in test_package.py.
-"""
+"""The examples run, and the exact solutions that they learn from do solve their equations."""
 
 import importlib.util
+import os
+import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 
 FOLDER = Path(__file__).parents[1] / "examples"
+#: Options of a quick run.
+SHORT = {
+    "anti_de_sitter": ["--quick"],
+    "compare_kernels": ["--steps", "2", "--seeds", "1", "--size", "16"],
+    "data_figures": ["figures", "--no-times"],
+    "demo": ["--epochs", "1", "--train", "2"],
+    "lorentz_events": ["--quick"],
+    "sphere": ["--quick"],
+}
+SLOW = ("anti_de_sitter", "data_figures", "demo", "lorentz_events", "sphere")
+SCRIPTS = [
+    pytest.param(path, marks=[pytest.mark.slow] if path.stem in SLOW else [], id=path.stem)
+    for path in sorted(FOLDER.glob("[!_]*.py"))
+]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_examples_run(script, tmp_path):
+    result = subprocess.run(
+        [sys.executable, "-W", "error", script, *SHORT.get(script.stem, [])],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},  # pytest-xdist uses the cores
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout
+
+
+@pytest.fixture(autouse=True)
+def _shared_modules(monkeypatch):
+    """What examples import from their own folder."""
+    monkeypatch.syspath_prepend(FOLDER)
 
 
 def load(name):
@@ -49,13 +82,13 @@ def test_burgers_on_the_sphere():
         assert left.norm() > 1e-2
 
 
-def test_turned_fields_are_turned():
+def test_rotated_fields_on_the_sphere():
     example = load("sphere")
     sphere = example.Sphere(40)
-    plain, turned = (sphere.trajectories(3, seed=1, turned=t) for t in (False, True))
-    assert plain.shape == turned.shape == (3, example.FRAMES, 40, 1, 4)
-    assert not torch.allclose(plain, turned)
-    assert abs(float(plain.norm() / turned.norm()) - 1) < 0.1
+    equator, rotated = (sphere.trajectories(3, seed=1, rotated=r) for r in (False, True))
+    assert equator.shape == rotated.shape == (3, example.FRAMES, 40, 1, 4)
+    assert not torch.allclose(equator, rotated)
+    assert abs(float(equator.norm() / rotated.norm()) - 1) < 0.1
 
 
 def test_klein_gordon_on_anti_de_sitter_space():
@@ -100,7 +133,10 @@ def test_flashes_and_boosts():
     torch.testing.assert_close(speed, torch.ones_like(speed))
     satellites[:, 0, :, 0] = away[..., 1:].norm(dim=-1)
     assert (example.least_squares(satellites) - flash).abs().max() < 1e-6
-    boost = example.boosts(5, 1.0, torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(0)
+    rapidities = example.boosts(50, (0.0, 0.3), generator)[:, 0, 0].acosh()
+    assert 0 <= rapidities.min() < rapidities.max() <= 0.3
+    boost = example.boosts(5, 1.0, generator)
     form = torch.diag(example.METRIC)
     torch.testing.assert_close(boost.mT @ form @ boost, form.expand(5, 4, 4))
     torch.testing.assert_close(boost[:, 0, 0].acosh(), torch.ones(5).double())

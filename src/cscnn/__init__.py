@@ -11,9 +11,12 @@ __version__ = "0.1.0"
 
 __all__ = ["CliffordAlgebra", "CliffordSteerableConv", "__version__", "kernels", "nn"]
 
+#: Rooms that are imported when first used.
+_ROOMS = ("data", "forecasting", "geometry", "interop", "networks", "testing", "viz")
+
 
 def __getattr__(name: str) -> Any:
-    """Rooms that are imported when first used: ``cscnn.testing``, ``cscnn.viz``, ..."""
-    if name in ("bench", "interop", "models", "testing", "viz"):
+    """``cscnn.networks``, ``cscnn.forecasting``, ..."""
+    if name in _ROOMS:
         return import_module(f"cscnn.{name}")
     raise AttributeError(f"module 'cscnn' has no attribute {name!r}")
