@@ -11,7 +11,7 @@ import torch
 from cscnn.cli import main
 from cscnn.data import FieldFile
 from cscnn.data.simulators import NavierStokes, SineGordon
-from cscnn.forecasting import Forecaster, Run, Units, collate
+from cscnn.forecasting import Run, Units, collate
 from cscnn.forecasting.evaluation import Evaluation, Evaluator, Samples, evaluate, metrics, table
 from cscnn.forecasting.windows import Windows
 from tests.forecasting.evaluation.stubs import TINY, make_run
@@ -295,10 +295,8 @@ def test_data_of_another_task(smoke, waves, capsys):
 
 def test_units_of_other_fields(broken, capsys):
     forecaster = broken.forecaster()
-    units = Units({"temperature": 1.0})
-    Forecaster(forecaster.network, forecaster.task, units, recipe=forecaster.recipe).save(
-        weights(broken)
-    )
+    forecaster.units = Units({"temperature": 1.0})
+    forecaster.save(weights(broken))
     assert "no scale for field 'smoke'" in fails(capsys, broken.path, *FEW)
 
 
