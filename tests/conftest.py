@@ -38,6 +38,14 @@ def _seed() -> None:
 
 
 @pytest.fixture
+def fresh_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Networks that a test registers are gone after it."""
+    from cscnn.networks import registry
+
+    monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+
+
+@pytest.fixture
 def fresh_compiler() -> None:
     """Forget what was compiled before: one function compiled for many modules hits a limit."""
     torch.compiler.reset()

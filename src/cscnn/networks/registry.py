@@ -5,16 +5,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, TypeVar
 
 from torch import nn
 
-from cscnn.kernels import KernelChoice
 from cscnn.networks.components import OnComponents
 from cscnn.networks.fieldtype import FieldType
 from cscnn.networks.grid import Grid
 from cscnn.networks.pointnet import Neighbourhood
+from cscnn.networks.recipe import ATTRIBUTE, Recipe
 
 NetworkClass = TypeVar("NetworkClass", bound=Callable[..., nn.Module])
 
@@ -74,14 +74,12 @@ def register(
             points ``neighbourhood``, is given if the class has it.
         sizes: how it grows, for budgets of parameters.
 
-    Example:
-        >>> from cscnn.networks import names, register
-        >>> @register("mine")
-        ... class Mine(nn.Module):
-        ...     def __init__(self, algebra, c_in, c_out, width=8):
-        ...         super().__init__()
-        >>> "mine" in names()
-        True
+    Example::
+
+        @register("mine")
+        class Mine(nn.Module):
+            def __init__(self, algebra, c_in, c_out, width=8):
+                super().__init__()
     """
 
     def add(network: NetworkClass) -> NetworkClass:
@@ -128,19 +126,34 @@ def _register_own() -> None:
 
 
 def names() -> tuple[str, ...]:
-    """All networks, our own first: those of grids, then that of point sets and curved spaces."""
+    """All networks, our own first: those of grids, then that of point sets and curved spaces.
+
+    Those of other packages are imported when they are asked for, see `entry`.
+    """
     _register_own()
-    for point in entry_points(group=ENTRY_POINTS):
-        if point.name not in _entries:
-            register(point.name)(point.load())
-    return tuple(_entries)
+    return tuple(dict.fromkeys((*_entries, *(p.name for p in entry_points(group=ENTRY_POINTS)))))
 
 
 def entry(name: str) -> Entry:
     """What is known of a network, or an error that lists the names."""
     if name not in names():
         raise ValueError(f"unknown network {name!r}: choose from {', '.join(names())}")
+    if name not in _entries:
+        (point, *_) = entry_points(group=ENTRY_POINTS, name=name)
+        register(name)(_load(point))
     return _entries[name]
+
+
+def _load(point: EntryPoint) -> Any:
+    """The network that another package offers."""
+    try:
+        return point.load()
+    except Exception as error:  # whatever the other package does when it is imported
+        package = point.dist.name if point.dist else "another package"
+        raise ImportError(
+            f"network {point.name!r} ({point.value}) of the package {package} cannot be imported: "
+            f"{type(error).__name__}: {error}"
+        ) from error
 
 
 def build(
@@ -152,7 +165,8 @@ def build(
 ) -> nn.Module:
     """A network by name, with fresh weights, as a map between multivectors.
 
-    Networks of components are wrapped in `OnComponents`.
+    Networks of components are wrapped in `OnComponents`. A network remembers how it was made, for
+    `cscnn.networks.save`: its attribute ``recipe`` is a `Recipe`.
 
     Args:
         name: one of `names`.
@@ -169,6 +183,18 @@ def build(
         >>> net(torch.randn(1, 2, 16, 16, 4)).shape
         torch.Size([1, 1, 16, 16, 4])
     """
+    network = _build(name, input_type, output_type, space, options)
+    setattr(network, ATTRIBUTE, Recipe(name, input_type, output_type, space, options))
+    return network
+
+
+def _build(
+    name: str,
+    input_type: FieldType,
+    output_type: FieldType,
+    space: Grid | Neighbourhood | None,
+    options: Mapping[str, Any],
+) -> nn.Module:
     known = entry(name)
     check_options(name, options)
     algebra = input_type.algebra
@@ -176,8 +202,8 @@ def build(
     if space is not None:
         key = "neighbourhood" if known.interface == "points" else "grid"
         if isinstance(space, Grid) != (key == "grid"):
-            kind = "point sets and curved spaces" if key == "neighbourhood" else "grids"
-            raise ValueError(f"{name} serves {kind}, got {space}")
+            served = "point sets and curved spaces" if key == "neighbourhood" else "grids"
+            raise ValueError(f"{name} serves {served}, got {space}")
         if key in parameters:
             options = {**options, key: space}
     first: Any = {"components": algebra.dim, "metric components": algebra.metric}.get(
@@ -209,16 +235,3 @@ def option_names(network: Any) -> set[str]:
         if not any(p.kind is p.VAR_KEYWORD for p in parameters):
             break
     return options - {"self", "algebra", "dim", "metric", "c_in", "c_out"}
-
-
-def json_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as JSON knows them: typed kernels as objects, tuples as lists."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, KernelChoice):
-            return value.to_dict()
-        if isinstance(value, Mapping):
-            return {key: plain(item) for key, item in value.items()}
-        return [plain(item) for item in value] if isinstance(value, list | tuple) else value
-
-    return {name: plain(value) for name, value in options.items()}
