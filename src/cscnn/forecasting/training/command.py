@@ -57,6 +57,7 @@ def parse(arguments: Sequence[str]) -> tuple[Any, dict[str, Any]]:
         raise ImportError(
             f"training needs the package {error.name}: pip install 'cscnn[train]'", name=error.name
         ) from error
+    from cscnn.forecasting.losses import LOSSES
     from cscnn.forecasting.training.config import TrainConfig
 
     parser = jsonargparse.ArgumentParser(
@@ -69,7 +70,12 @@ def parse(arguments: Sequence[str]) -> tuple[Any, dict[str, Any]]:
     parser.add_argument("--preset", help=f"one of {', '.join(presets())}")
     parser.add_argument("--resume", help="go on with the run in this folder")
     parser.add_argument("--dry-run", action="store_true", help="print what would be done, and stop")
-    parser.add_class_arguments(TrainConfig, as_positional=False)
+    parser.add_argument(
+        "--loss",
+        default=TrainConfig.loss,
+        help=f"what is minimised: {', '.join(LOSSES)} (default: {TrainConfig.loss})",
+    )
+    parser.add_class_arguments(TrainConfig, as_positional=False, skip={"loss"})
     try:
         spelled = [SHORT.sub(r"--trainer.\1", text) for text in arguments]
         parsed = parser.parse_args(_with_preset(spelled))
