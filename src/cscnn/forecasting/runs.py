@@ -76,3 +76,10 @@ class Run:
         """A dict for each epoch: epoch, step, train_loss, valid_loss, lr, seconds."""
         with self.file("metrics.csv").open(newline="", encoding="utf-8") as file:
             return [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(file)]
+
+
+def load_forecaster(path: Path, device: torch.device | str = "cpu") -> Forecaster:
+    """A forecaster in eval mode, from the folder of a run or from a file."""
+    if not path.exists():
+        raise FileNotFoundError(f"there is no folder or file {path}")
+    return Forecaster.load(path, device) if path.is_file() else Run(path).forecaster(device)

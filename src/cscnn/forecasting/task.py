@@ -141,7 +141,7 @@ class Task:
     @property
     def padding_mode(self) -> tuple[str, ...]:
         """Padding mode of each axis."""
-        return tuple(BOUNDARIES[kind] for kind in self._boundaries)
+        return tuple(BOUNDARIES[boundary] for boundary in self._boundaries)
 
     @property
     def grid_spacing(self) -> tuple[float, ...]:

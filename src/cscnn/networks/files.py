@@ -67,8 +67,10 @@ class Description:
     def recipe(self) -> Recipe:
         """Inverse of `of`."""
         algebra = CliffordAlgebra(self.metric)
-        types = (FieldType(algebra, grades) for grades in (self.input_grades, self.output_grades))
-        return Recipe(self.name, *types, self.grid or self.neighbourhood, self.options)
+        input_type = FieldType(algebra, self.input_grades)
+        output_type = FieldType(algebra, self.output_grades)
+        space = self.grid or self.neighbourhood
+        return Recipe(self.name, input_type, output_type, space, self.options)
 
 
 def save(
@@ -148,9 +150,9 @@ def described(path: Path, metadata: Mapping[str, str], key: str, cls: type[D], v
         data = json.loads(metadata[key])
     except ValueError as error:
         raise ValueError(f"{path}: its description is damaged: {error}") from error
-    found = data.get("format") if isinstance(data, dict) else None
-    if found != version:
-        raise ValueError(f"{path} has format {found} of {key}, this cscnn reads {version}")
+    written = data.get("format") if isinstance(data, dict) else None
+    if written != version:
+        raise ValueError(f"{path} has format {written} of {key}, this cscnn reads {version}")
     return from_json(cls, data, str(path))
 
 

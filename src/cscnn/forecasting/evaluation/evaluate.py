@@ -15,7 +15,7 @@ from cscnn.forecasting.evaluation import metrics
 from cscnn.forecasting.evaluation.evaluator import Evaluator
 from cscnn.forecasting.evaluation.results import DataInfo, Evaluation, ModelInfo, Samples
 from cscnn.forecasting.forecaster import Forecaster
-from cscnn.forecasting.runs import Run
+from cscnn.forecasting.runs import Run, load_forecaster
 
 
 def evaluate(
@@ -86,11 +86,8 @@ def _load(
         moved = forecaster if device is None else forecaster.to(device)
         return forecaster.name, None, moved
     path = forecaster.path if isinstance(forecaster, Run) else Path(forecaster)
-    device = "cpu" if device is None else device
-    if path.is_file():
-        return str(path), None, Forecaster.load(path, device)
-    run = Run(path)
-    return str(path), run, run.forecaster(device)
+    loaded = load_forecaster(path, "cpu" if device is None else device)
+    return str(path), None if path.is_file() else Run(path), loaded
 
 
 def _open(

@@ -81,11 +81,11 @@ def parse(arguments: Sequence[str]) -> tuple[Any, dict[str, Any]]:
         parsed = parser.parse_args(_with_preset(spelled))
     except jsonargparse.ArgumentError as error:
         raise ValueError(_explain(str(error), parser)) from None
-    plain = parsed.clone()
-    extra = {name: plain.pop(name, None) for name in ("config", "preset", "resume", "dry_run")}
+    settings = parsed.clone()
+    extra = {name: settings.pop(name, None) for name in ("config", "preset", "resume", "dry_run")}
     if extra["resume"]:
         return _resumed(Path(extra["resume"]), arguments), extra
-    return TrainConfig.from_dict(plain.as_dict()), extra
+    return TrainConfig.from_dict(settings.as_dict()), extra
 
 
 def _formatter(jsonargparse: Any) -> Any:
@@ -110,13 +110,13 @@ def _with_preset(arguments: list[str]) -> list[str]:
 def _explain(message: str, parser: Any) -> str:
     """An error of the parser, in one line and with a suggestion."""
     known = [name for name in parser.get_defaults().keys(branches=True)]  # noqa: C416
-    found = re.search(r"[Uu]nrecognized arguments?: --([\w.-]+)", message)
-    found = found or re.search(r"(?:Key|key|option|Option) '([\w.]+)' is not expected", message)
+    unknown = re.search(r"[Uu]nrecognized arguments?: --([\w.-]+)", message)
+    unknown = unknown or re.search(r"(?:Key|key|option|Option) '([\w.]+)' is not expected", message)
     group = re.search(r"Group '([\w.]+)' does not accept option '([\w.]+)'", message)
     line = " ".join(message.split())
-    if found is None and group is None:
+    if unknown is None and group is None:
         return line
-    name = found.group(1) if found else ".".join(group.groups()) if group else ""
+    name = unknown.group(1) if unknown else ".".join(group.groups()) if group else ""
     return f"unknown option {name}{_guess(name, known)}"
 
 

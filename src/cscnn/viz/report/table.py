@@ -116,10 +116,12 @@ def _one_step(runs: Sequence[Contents]) -> list[Row]:
     names = dict.fromkeys(name for one_step in measured for name in one_step.total)
     fields = dict.fromkeys(name for one_step in measured for name in one_step.fields)
     group = [_errors(runs, name) for name in names]
-    for field in fields:
-        values = _each(runs, lambda e, f=field: e.one_step.fields.get(f, {}).get("relative_l2"))
-        group.append(Row(f"relative L² error of {field}", values, percent))
-    return group
+    return group + [_field_error(runs, name) for name in fields]
+
+
+def _field_error(runs: Sequence[Contents], field: str) -> Row:
+    values = _each(runs, lambda e: e.one_step.fields.get(field, {}).get("relative_l2"))
+    return Row(f"relative L² error of {field}", values, percent)
 
 
 def _errors(runs: Sequence[Contents], name: str) -> Row:
