@@ -1,5 +1,6 @@
 import itertools
 import os
+from collections.abc import Iterator
 
 os.environ.setdefault("NUMBA_DISABLE_JIT", "1")  # the clifford oracle computes little: no JIT
 
@@ -38,11 +39,14 @@ def _seed() -> None:
 
 
 @pytest.fixture
-def fresh_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+def fresh_registry() -> Iterator[None]:
     """Networks that a test registers are gone after it."""
-    from cscnn.networks import registry
+    from cscnn.networks.entries import ENTRIES
 
-    monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+    before = dict(ENTRIES)
+    yield
+    ENTRIES.clear()
+    ENTRIES.update(before)
 
 
 @pytest.fixture

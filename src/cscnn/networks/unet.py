@@ -13,9 +13,11 @@ from cscnn._util.checks import check_int
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.grids import cell_means
 from cscnn.networks.blocks import split_width
-from cscnn.networks.steerable import SteerableNetwork
+from cscnn.networks.entries import register
+from cscnn.networks.steerable import SIZES, SteerableNetwork
 
 
+@register("cs_unet", sizes=SIZES)
 class CSUNet(SteerableNetwork):
     """An equivariant U-Net for large grids.
 
