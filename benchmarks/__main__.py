@@ -12,6 +12,7 @@ from pathlib import Path
 from benchmarks import competitors, report
 from benchmarks.registry import Benchmark, get, names
 from benchmarks.runner import Row, run
+from cscnn._util.checks import check_folder
 from cscnn._util.command import run_command
 from cscnn._util.files import write_text
 from cscnn._util.machine import machine
@@ -57,8 +58,8 @@ def _run(args: argparse.Namespace) -> int:
             print(f"{entry.name:<24} {entry.title}")
         return 0
     for path in (args.json, args.markdown):  # say so before the measurements, not after them
-        if path is not None and not path.parent.is_dir():
-            raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into")
+        if path is not None:
+            check_folder(path)
     competitors.jax_checkout = args.jax
     rows: list[Row] = []
     for done, entry in enumerate(chosen, start=1):

@@ -1,5 +1,6 @@
 import itertools
 import os
+from collections.abc import Iterator
 
 os.environ.setdefault("NUMBA_DISABLE_JIT", "1")  # the clifford oracle computes little: no JIT
 
@@ -35,6 +36,17 @@ def generator() -> torch.Generator:
 @pytest.fixture(autouse=True)
 def _seed() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def fresh_registry() -> Iterator[None]:
+    """Networks that a test registers are gone after it."""
+    from cscnn.networks.entries import ENTRIES
+
+    before = dict(ENTRIES)
+    yield
+    ENTRIES.clear()
+    ENTRIES.update(before)
 
 
 @pytest.fixture

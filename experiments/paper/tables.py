@@ -137,13 +137,13 @@ def _persistence(outcomes: Sequence[Outcome]) -> list[str]:
     errors = [(o, o.record.measured.one_step) for o in outcomes if o.record.measured]
     if not errors:
         return []
-    persistence = errors[0][1].persistence.relative_l2
+    persistence = errors[0][1].persistence["relative_l2"]
     size = max(o.trajectories for o in outcomes)
     largest = [(o, e) for o, e in errors if o.trajectories == size]
     text = "no model of the largest size has finished"
     if largest:
         best, one_step = min(largest, key=lambda pair: pair[1].scaled_mse)
-        text = f"the best run here, of {best.label}, {one_step.total.relative_l2:.3g}"
+        text = f"the best run here, of {best.label}, {one_step.total['relative_l2']:.3g}"
     return ["", f"The persistence forecast has a relative error of {persistence:.3g}; {text}."]
 
 

@@ -100,7 +100,7 @@ def test_impossible_options(name: str, options: dict, message: str) -> None:
 
 
 def test_unknown_names() -> None:
-    with pytest.raises(ValueError, match="unknown task 'euler': choose from navier_stokes"):
+    with pytest.raises(ValueError, match="unknown task 'euler': choose from maxwell3d"):
         create("euler")
     with pytest.raises(ValueError, match="unknown preset 'huge' of maxwell3d"):
         create("maxwell3d", "huge")

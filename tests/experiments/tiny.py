@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from cscnn.forecasting.evaluation.results import Errors, OneStepErrors
+from cscnn.forecasting.evaluation.metrics import METRICS
+from cscnn.forecasting.evaluation.results import OneStepErrors
 from experiments.paper.outcomes import Outcome
 from experiments.paper.plan import Contender, Setting
 from experiments.paper.records import LearningCurve, Measurements, Record, TrialPlan
@@ -55,7 +56,7 @@ def outcome(
     """Of a training that reached an error, or diverged."""
     record = Record(f"any-{key}", key, plan(size), diverged="the loss is nan")
     if error is not None:
-        errors = Errors(error, error, error, error)
+        errors = dict.fromkeys(METRICS, error)
         record = Record(
             f"any-{key}",
             key,

@@ -8,6 +8,7 @@ import torch
 from cscnn.data import Background, Field
 from cscnn.data.simulators import SIMULATORS, create
 from cscnn.forecasting import Task
+from cscnn.forecasting.training import DataConfig
 
 GRIDS = {2: (8, 12), 3: (4, 8, 8), 4: (4, 4, 8, 4)}
 FLUID = Task.from_header(create("navier_stokes").header())
@@ -29,6 +30,19 @@ def test_tasks_come_from_headers(name):
     assert told == [b.name for b in header.backgrounds] + displaced
     assert not Task.from_header(header, constants=False).constants
     assert Task.from_dict(json.loads(json.dumps(task.to_dict()))) == task
+
+
+def test_frames_that_are_seen_by_default():
+    """One rule, for data, configurations and tasks that are written down."""
+    fluid, waves = create("navier_stokes").header(), create("sine_gordon").header()
+    assert waves.time_axis == 0
+    cases = [(fluid, 4, 1), (waves.replace(frames=64), 16, 16), (waves.replace(frames=9), 4, 4)]
+    for header, seen, predicted in cases:
+        task = Task.from_header(header)
+        assert (task.frames_in, task.frames_out) == (seen, predicted)
+        told = Task.from_header(header, frames_in=DataConfig().frames_in)
+        assert told == task
+    assert Task("any", (1, 1), fluid.fields).frames_in == Task.from_header(fluid).frames_in
 
 
 @pytest.mark.parametrize("name", SIMULATORS)

@@ -67,8 +67,8 @@ def test_choices_do_not_change():
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("spline", "one of the names implicit, complete, got {'name': 'spline'}"),
-        ({"group": "O"}, "one of the names implicit, complete, got {'group': 'O'}"),
+        ("spline", "one of the names complete, implicit, got {'name': 'spline'}"),
+        ({"group": "O"}, "one of the names complete, implicit, got {'group': 'O'}"),
         ({"name": "implicit", "hiden": 3}, "num_layers, hidden_dim, .*unit_variance; got hiden$"),
         (
             {"name": "implicit", "group": "SO"},
@@ -192,5 +192,5 @@ def test_a_choice_of_your_own():
     conv = CliffordSteerableConv(CliffordAlgebra((1, -1)), 2, 3, 3, kernel=Rings(spacing=0.25))
     assert conv.kernel.radial.spacing == 0.25
     assert_steerable(conv.kernel)
-    with pytest.raises(ValueError, match="one of the names implicit, complete"):
+    with pytest.raises(ValueError, match="one of the names complete, implicit"):
         kernel_choice(Rings().to_dict())

@@ -24,7 +24,6 @@ from cscnn.networks import (
     plain_convolutions,
     recompute_blocks,
     register,
-    registry,
 )
 from cscnn.networks.unet import double, halve
 from cscnn.testing import assert_equivariant, relative_error
@@ -39,8 +38,8 @@ def in_plane(name, **options):
 
 
 def test_names():
-    assert names()[: len(OWN)] == OWN
-    with pytest.raises(ValueError, match=r"unknown network 'unet': choose from cs_resnet"):
+    assert names() == tuple(sorted((*OWN, "cs_pointnet")))
+    with pytest.raises(ValueError, match=r"unknown network 'unet': choose from clifford_resnet"):
         in_plane("unet")
     with pytest.raises(TypeError, match=r"resnet has the options .*width.*; got \['depth'\]"):
         in_plane("resnet", depth=3)
@@ -224,7 +223,7 @@ def test_wrong_input_is_refused(name):
         network(torch.randn(1, 3, 8, 8, 4))
 
 
-def test_users_register_networks():
+def test_users_register_networks(fresh_registry):
     @register("zero")
     class Zero(torch.nn.Module):
         def __init__(self, algebra, c_in, c_out, width=1):
@@ -241,26 +240,55 @@ def test_users_register_networks():
         register("resnet")(Zero)
 
 
-def test_other_packages_offer_networks(tmp_path, monkeypatch):
-    (tmp_path / "plugin.py").write_text(
-        "from torch import nn\n"
-        "class First(nn.Module):\n"
-        "    def __init__(self, algebra, c_in, c_out, width=1):\n"
-        "        super().__init__()\n"
-        "        self.c_out = c_out\n"
-        "    def forward(self, x):\n"
-        "        return x[:, : self.c_out]\n"
-    )
-    info = tmp_path / "plugin-1.0.dist-info"
+PLUGIN = """
+from torch import nn
+
+class First(nn.Module):
+    def __init__(self, algebra, c_in, c_out, width=1):
+        super().__init__()
+        self.c_out = c_out
+
+    def forward(self, x):
+        return x[:, : self.c_out]
+"""
+
+
+def install(folder, package, source, entry_point):
+    """A package as pip leaves it, with an entry point for networks."""
+    (folder / f"{package}.py").write_text(source)
+    info = folder / f"{package}-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[cscnn.networks]\nfirst = plugin:First\n")
-    monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[cscnn.networks]\n{entry_point}\n")
+
+
+def test_other_packages_offer_networks(tmp_path, monkeypatch, fresh_registry):
+    install(tmp_path, "plugin", PLUGIN, "first = plugin:First")
     assert "first" not in names()
     monkeypatch.syspath_prepend(tmp_path)
-    assert names()[-1] == "first"
+    assert "first" in names()
     x = sample(PLANE)
     assert torch.equal(in_plane("first")(x), x[:, :1])
+
+
+@pytest.mark.parametrize(
+    ("source", "cause"),
+    [
+        ("import no_such_package\n", "ModuleNotFoundError: No module named 'no_such_package'"),
+        ("1 / 0\n", "ZeroDivisionError: division by zero"),
+        ("", "AttributeError: .*has no attribute 'Net'"),
+    ],
+)
+def test_a_broken_package_breaks_only_its_own_network(
+    source, cause, tmp_path, monkeypatch, fresh_registry
+):
+    install(tmp_path, "broken_plugin", source, "second = broken_plugin:Net")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "broken_plugin", raising=False)
+    assert "second" in names()
+    in_plane("resnet")
+    with pytest.raises(ImportError, match=rf"'second' .*the package broken_plugin .*: {cause}"):
+        in_plane("second")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from cscnn.data.simulators import create
 from cscnn.forecasting.evaluation.results import (
     Cost,
     DataInfo,
-    Errors,
     Evaluation,
     ModelInfo,
     MotionErrors,
@@ -91,7 +90,13 @@ def make_evaluation(forecaster, run, quality, steps):
 
 
 def _errors(scale):
-    return Errors(1e-3 * scale**2, 0.02 * scale, 0.03 * scale, 0.01 * scale)
+    return {
+        "mse": 1e-3 * scale**2,
+        "relative_l2": 0.02 * scale,
+        "vrmse": 0.03 * scale,
+        "correlation": 1 - 0.02 * scale,
+        "spectrum_error": 0.01 * scale,
+    }
 
 
 def _rollout(task, equivariant, quality, steps):

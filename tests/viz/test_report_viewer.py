@@ -99,10 +99,10 @@ def test_pages_stay_small(folders):
     assert "the first 1 of 3 components are shown" in small.notes
     large = np.random.default_rng(0).normal(size=(60, 96, 96))
     quantity = viewers.Quantity("x", [large], [large])
-    steps, coarse, kept = viewers._reduction([quantity], 100_000)
+    steps, coarsen, kept = viewers._reduction([quantity], 100_000)
     assert (steps[0], steps[-1], kept) == (0, 59, 1)
-    assert 3 * len(steps) * (96 // coarse) ** 2 <= 100_000
-    assert np.allclose(viewers._coarsen(large, 2)[3, 5, 7], large[3, 10:12, 14:16].mean())
+    assert 3 * len(steps) * (96 // coarsen) ** 2 <= 100_000
+    assert np.allclose(viewers._coarse(large, 2)[3, 5, 7], large[3, 10:12, 14:16].mean())
 
 
 def test_space_of_three_dimensions_is_cut(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
+from pathlib import Path
 
 
 def check_int(name: str, value: object, low: int) -> int:
@@ -14,8 +15,8 @@ def check_int(name: str, value: object, low: int) -> int:
             raise TypeError
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        kind = type(value).__name__
-        raise TypeError(f"{name} must be an integer, got {value!r} ({kind})") from None
+        received = type(value).__name__
+        raise TypeError(f"{name} must be an integer, got {value!r} ({received})") from None
     if number < low:
         raise ValueError(f"{name} must be at least {low}, got {number}")
     return number
@@ -38,3 +39,10 @@ def check_positive(**values: float | Sequence[float]) -> None:
                 raise TypeError(f"{name} must be a positive number, got {value!r}") from None
             if not positive:
                 raise ValueError(f"{name} must be positive, got {value}")
+
+
+def check_folder(path: Path) -> Path:
+    """``path`` if there is a folder to write it into: an error before the work, not after it."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into")
+    return path

@@ -31,13 +31,13 @@ def to_json(value: Any) -> Any:
     return value
 
 
-def from_json(cls: type[T], data: Any, where: str = "") -> T:
+def from_json(cls: type[T], data: Any, origin: str = "") -> T:
     """Inverse of `to_json` for a dataclass; null becomes NaN where a float is expected.
 
     Args:
         cls: the dataclass.
         data: what `to_json` gave.
-        where: a path for error messages, e.g. ``"evaluation.json: one_step"``.
+        origin: of the data, for error messages: a file or the name of the entry.
 
     Example:
         >>> @dataclasses.dataclass
@@ -47,7 +47,7 @@ def from_json(cls: type[T], data: Any, where: str = "") -> T:
         >>> from_json(Point, {"name": "a", "position": [1, None]})
         Point(name='a', position=(1.0, nan))
     """
-    path = where or cls.__name__
+    path = origin or cls.__name__
     if not isinstance(data, Mapping):
         raise ValueError(f"{path}: expected an object, got {data!r}")
     hints = typing.get_type_hints(cls)

@@ -1,9 +1,9 @@
-"""The symmetries of a grid, under which convolutions are equivariant to the last bit or so."""
+"""Grids: their symmetries, under which convolutions are equivariant, and means over cells."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -52,3 +52,15 @@ def move_grid(g: Tensor, x: Tensor, first: int) -> Tensor:
     flips = [first + i for i, j in enumerate(source) if g[i, j] < 0]
     after = range(first + len(g), x.dim())
     return x.permute(*range(first), *(first + j for j in source), *after).flip(flips)
+
+
+def cell_means(x: Tensor, size: int, axes: Iterable[int]) -> Tensor:
+    """Means over cells of ``size`` points along each of some axes, whose lengths it must divide.
+
+    Example:
+        >>> cell_means(torch.tensor([[1.0, 3.0, 5.0, 7.0]]), 2, axes=[1])
+        tensor([[2., 6.]])
+    """
+    for axis in axes:
+        x = x.unflatten(axis, (-1, size)).mean(axis + 1)
+    return x

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from cscnn._util.checks import check_int
+from cscnn.algebra.grids import cell_means
 from cscnn.data.header import Header
 from cscnn.data.source import Source, Trajectory, check_range
 
@@ -36,7 +37,7 @@ class Coarse:
 
     Args:
         source: the fine data. It is closed with its view.
-        cells: points per axis that are joined.
+        coarsen: points per axis that are joined to a cell.
 
     Example::
 
@@ -44,10 +45,10 @@ class Coarse:
             source.header.grid, source.read(0)["smoke"].shape  # (32, 32), (frames, 32, 32, 1)
     """
 
-    def __init__(self, source: OpenSource, cells: int):
+    def __init__(self, source: OpenSource, coarsen: int):
         self.source = source
-        self.cells = check_int("coarsen", cells, low=1)
-        self.header = coarse_header(source.header, cells)
+        self.coarsen = check_int("coarsen", coarsen, low=1)
+        self.header = coarse_header(source.header, coarsen)
         self._joins_time = source.header.time_axis is not None
 
     @property
@@ -61,10 +62,10 @@ class Coarse:
     def read(self, number: int, start: int = 0, stop: int | None = None) -> Trajectory:
         """Coarse frames from start to stop, field name -> (frames, *coarse grid, components)."""
         start, stop = check_range(self, self.path, number, start, stop)
-        step = self.cells if self._joins_time else 1
+        step = self.coarsen if self._joins_time else 1
         arrays = self.source.read(number, start * step, stop * step)
         return {
-            name: average_cells(torch.as_tensor(array), self.cells, self._joins_time).numpy()
+            name: average_cells(torch.as_tensor(array), self.coarsen, self._joins_time).numpy()
             for name, array in arrays.items()
         }
 
@@ -79,38 +80,36 @@ class Coarse:
         self.close()
 
 
-def coarse(source: S, cells: int) -> S | Coarse:
+def coarse(source: S, coarsen: int) -> S | Coarse:
     """The source itself for cells of one point, else a `Coarse` view of it."""
-    return source if cells == 1 else Coarse(source, cells)
+    return source if coarsen == 1 else Coarse(source, coarsen)
 
 
-def coarse_header(header: Header, cells: int) -> Header:
-    """The header of the same data with cells of ``cells`` points per axis."""
-    if any(n % cells for n in header.grid):
-        raise ValueError(f"coarsen={cells} does not divide the grid {header.grid}")
+def coarse_header(header: Header, coarsen: int) -> Header:
+    """The header of the same data with cells of ``coarsen`` points per axis."""
+    if any(n % coarsen for n in header.grid):
+        raise ValueError(f"coarsen={coarsen} does not divide the grid {header.grid}")
     changes: dict[str, Any] = {}
     if header.time_axis is not None:
-        if header.frames < cells:
-            raise ValueError(f"coarsen={cells} needs as many frames, got {header.frames}")
+        if header.frames < coarsen:
+            raise ValueError(f"coarsen={coarsen} needs as many frames, got {header.frames}")
         changes = {
-            "frames": header.frames // cells,
-            "frame_spacing": header.frame_spacing * cells,
+            "frames": header.frames // coarsen,
+            "frame_spacing": header.frame_spacing * coarsen,
         }
     return header.replace(
-        grid=tuple(n // cells for n in header.grid),
-        spacing=tuple(h * cells for h in header.spacing),
+        grid=tuple(n // coarsen for n in header.grid),
+        spacing=tuple(h * coarsen for h in header.spacing),
         **changes,
     )
 
 
-def average_cells(x: Tensor, cells: int, time: bool) -> Tensor:
-    """Means over cells of ``cells`` points per axis of (frames, *space, components).
+def average_cells(x: Tensor, coarsen: int, time: bool) -> Tensor:
+    """Means over cells of ``coarsen`` points per axis of (frames, *space, components).
 
     Args:
         time: whether frames are joined too, because time is an axis of the grid.
     """
     if not x.is_floating_point():
         x = x.float()
-    for axis in range(0 if time else 1, x.dim() - 1):
-        x = x.unflatten(axis, (-1, cells)).mean(axis + 1)
-    return x
+    return cell_means(x, coarsen, range(0 if time else 1, x.dim() - 1))

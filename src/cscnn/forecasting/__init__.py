@@ -4,7 +4,7 @@ from typing import Any
 
 from cscnn.data.fields import Background, Field
 from cscnn.forecasting.augment import RandomSymmetry
-from cscnn.forecasting.forecaster import Forecaster, Recipe
+from cscnn.forecasting.forecaster import Forecaster
 from cscnn.forecasting.runs import Run
 from cscnn.forecasting.task import Task
 from cscnn.forecasting.training.config import TrainConfig
@@ -16,7 +16,6 @@ __all__ = [
     "Field",
     "Forecaster",
     "RandomSymmetry",
-    "Recipe",
     "Run",
     "Task",
     "TrainConfig",

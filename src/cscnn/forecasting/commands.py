@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cscnn._util.checks import check_folder
+
 if TYPE_CHECKING:
     import torch
 
@@ -106,7 +108,6 @@ def _add_export(commands: Any) -> None:
 def _evaluate(args: argparse.Namespace) -> int:
     from cscnn.forecasting.evaluation import evaluate, table
 
-    _check_there(args.forecaster)
     out, samples_file = _evaluation_files(args.forecaster, args.out)
     evaluation, samples = evaluate(
         args.forecaster,
@@ -133,7 +134,7 @@ def _evaluation_files(forecaster: Path, out: Path | None) -> tuple[Path, Path]:
         if forecaster.is_file():
             raise ValueError(f"{forecaster} is not the folder of a run: give --out FILE")
         return forecaster / "evaluation.json", forecaster / "samples.npz"
-    _check_folder(out)
+    check_folder(out)
     if out.suffix == ".npz":
         raise ValueError(f"--out names a JSON file, got {out}")
     return out, out.with_suffix(".npz")
@@ -141,9 +142,10 @@ def _evaluation_files(forecaster: Path, out: Path | None) -> tuple[Path, Path]:
 
 def _predict(args: argparse.Namespace) -> int:
     from cscnn.forecasting.predict import predict
+    from cscnn.forecasting.runs import load_forecaster
 
-    _check_folder(args.out)
-    forecaster = _load(args.forecaster, _device(args.device))
+    check_folder(args.out)
+    forecaster = load_forecaster(args.forecaster, _device(args.device))
     predict(forecaster, args.file, args.out, steps=args.steps, start=args.start, quiet=False)
     print(f"{args.out}: see it with cscnn plot {args.out}")
     return 0
@@ -151,24 +153,16 @@ def _predict(args: argparse.Namespace) -> int:
 
 def _export(args: argparse.Namespace) -> int:
     from cscnn.forecasting.export import SUFFIXES, export
+    from cscnn.forecasting.runs import load_forecaster
 
     if args.out.suffix not in SUFFIXES:
         raise ValueError(f"--out must end in {' or '.join(SUFFIXES)}, got {args.out.name}")
-    _check_folder(args.out)
-    forecaster = _load(args.forecaster)
+    check_folder(args.out)
+    forecaster = load_forecaster(args.forecaster)
     grid = args.grid or _training_grid(args.forecaster, forecaster)
     error = export(forecaster, args.out, grid=grid, batch=args.batch)
     print(f"{args.out}: differs from the original by {error:.1g}")
     return 0
-
-
-def _load(path: Path, device: torch.device | str = "cpu") -> Forecaster:
-    """A forecaster from the folder of a run, or from a file."""
-    from cscnn.forecasting.forecaster import Forecaster
-    from cscnn.forecasting.runs import Run
-
-    _check_there(path)
-    return Forecaster.load(path, device) if path.is_file() else Run(path).forecaster(device)
 
 
 def _training_grid(path: Path, forecaster: Forecaster) -> tuple[int, ...]:
@@ -179,16 +173,6 @@ def _training_grid(path: Path, forecaster: Forecaster) -> tuple[int, ...]:
         raise ValueError(f"{path} does not name its training data, as a run would: give --grid")
     with Run(path).source("train") as source:
         return forecaster.view(source).header.grid
-
-
-def _check_there(path: Path) -> None:
-    if not path.exists():
-        raise FileNotFoundError(f"there is no folder or file {path}")
-
-
-def _check_folder(path: Path) -> None:
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into")
 
 
 def _device(name: str) -> torch.device:

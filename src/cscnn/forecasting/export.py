@@ -26,7 +26,7 @@ Fields = dict[str, Tensor]
 def deployable(forecaster: Forecaster) -> Forecaster:
     """The same forecaster with torch's convolutions; units and constants stay inside."""
     network = plain_convolutions(forecaster.network)
-    copied = Forecaster(network, forecaster.task, forecaster.units, forecaster.cells)
+    copied = Forecaster(network, forecaster.task, forecaster.units, forecaster.coarsen)
     return copied.to(forecaster.device).eval()
 
 

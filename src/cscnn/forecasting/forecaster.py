@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,58 +12,50 @@ import torch
 from torch import Tensor, nn
 
 from cscnn._util.checks import check_int
-from cscnn._util.files import write_bytes
-from cscnn._util.jsonform import from_json, to_json
-from cscnn._util.optional import require
+from cscnn._util.jsonform import to_json
 from cscnn.data import Coarse, FieldSource, open_fields
 from cscnn.data.coarse import coarse
+from cscnn.forecasting.losses import get_loss
 from cscnn.forecasting.task import Task
 from cscnn.forecasting.units import Units
 from cscnn.forecasting.windows import Window
 from cscnn.networks import (
     Calibrated,
+    Recipe,
     build,
     calibrate_,
     count_parameters,
+    files,
     fit_budget,
 )
-from cscnn.networks.registry import entry, json_options
+from cscnn.networks.recipe import recipe_of
+from cscnn.networks.registry import entry
 
-FORMAT = 2  #: of files; raised when entries change their meaning
-KEY = "cscnn_forecaster"  #: of the description in a file
+FORMAT = 3  #: of `Description`; raised when its entries change their meaning
+KEY = "cscnn_forecaster"  #: of that description in the metadata of a file
 
 Frames = Mapping[str, Tensor]  #: field name -> (batch, frames, *space, components)
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How a network was made: its name in the registry, and its options as JSON knows them."""
-
-    name: str
-    options: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Description:
-    """What a file says beside the weights."""
+    """What a file says beside the network, see `cscnn.networks.save`."""
 
     format: int
-    network: Recipe
     task: Task
     units: Units
-    cells: int = 1
+    coarsen: int = 1
 
 
 class Forecaster(nn.Module):
-    """A network, its task, its units and its cells: physical fields in, physical fields out.
+    """A network with its task, units and cells: physical fields in, physical fields out.
 
     Args:
         network: (batch, channels of task.input_type, *grid, blades) -> (batch, channels of
             task.output_type, *grid, blades), in scaled units.
         task: what is forecast.
         units: in which the network computes; by default those of the data.
-        cells: the network sees means over cells of so many points per axis of the data.
-        recipe: how the network was made, so that a file can say it.
+        coarsen: the network sees means over cells of so many points per axis of the data.
 
     Example:
         >>> from cscnn.forecasting import Field, Task
@@ -82,15 +74,13 @@ class Forecaster(nn.Module):
         network: nn.Module,
         task: Task,
         units: Units | None = None,
-        cells: int = 1,
-        recipe: Recipe | None = None,
+        coarsen: int = 1,
     ):
         super().__init__()
         self.network, self.task = network, task
         self.units = units or Units.physical_units(f.name for f in task.fields)
         self._check_units()
-        self.cells = check_int("cells", cells, low=1)
-        self.recipe = recipe
+        self.coarsen = check_int("coarsen", coarsen, low=1)
         self.register_buffer("constants", task.constant_multivectors(), persistent=False)
 
     def _check_units(self) -> None:
@@ -111,7 +101,7 @@ class Forecaster(nn.Module):
         name: str,
         task: Task,
         units: Units | None = None,
-        cells: int = 1,
+        coarsen: int = 1,
         *,
         params: int | None = None,
         calibrate: bool = True,
@@ -122,7 +112,7 @@ class Forecaster(nn.Module):
         Args:
             name: of the network, see `cscnn.networks.names`.
             task: what is forecast.
-            units, cells: as above.
+            units, coarsen: as above.
             params: instead of a width, a number of parameters to come as close to as possible.
             calibrate: set the initial scales of steerable networks by a pass of noise.
             options: of the network, e.g. ``width``.
@@ -139,11 +129,10 @@ class Forecaster(nn.Module):
                     f"give width or params, not both: got {options['width']} and {params}"
                 )
             options = fit_budget(*signature, params, task.grid, **options)
-        options = json_options(options)
         network = build(*signature, task.grid, **options)
         if calibrate and isinstance(network, Calibrated):
             calibrate_for(network, task)
-        return cls(network, task, units, cells, Recipe(name, options))
+        return cls(network, task, units, coarsen)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -155,6 +144,11 @@ class Forecaster(nn.Module):
     def device(self) -> torch.device:
         """Of the weights."""
         return next(self.network.parameters(), self.constants).device
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """How the network was made, if it remembers."""
+        return recipe_of(self.network)
 
     @property
     def name(self) -> str:
@@ -174,7 +168,7 @@ class Forecaster(nn.Module):
 
         Args:
             frames: field name -> (batch, at least frames_in, *space, components), in physical
-                units and on the grid of `view`: means over ``cells`` points of the data. The last
+                units and on the grid of `view`: means over cells of the data. The last
                 ``frames_in`` count.
             steps: frames to forecast; by default ``frames_out``.
             constants: in place of those of the task, see `predict`.
@@ -263,18 +257,22 @@ class Forecaster(nn.Module):
         assert isinstance(y, Tensor)
         return y
 
-    def loss(self, window: Window) -> Tensor:
-        """Mean square error of a batch of windows, in scaled units, of components with data."""
+    def loss(self, window: Window, name: str = "mse") -> Tensor:
+        """A loss of a batch of windows, in scaled units.
+
+        Args:
+            window: a batch, see `collate`.
+            name: which loss, see `cscnn.forecasting.losses`.
+        """
         predicted = self.predict(self.pack(window.known), window.constants)
-        error = predicted - self.pack(window.target)
-        return self.task.output_type.extract(error).square().mean()
+        return get_loss(name)(predicted, self.pack(window.target), self.task)
 
     # --- data -------------------------------------------------------------------------------------
 
     def view(self, data: FieldSource | str | Path) -> FieldSource | Coarse:
         """Data as the network sees them, if they are of its task."""
         source = data if isinstance(data, FieldSource) else open_fields(data)
-        seen = coarse(source, self.cells)
+        seen = coarse(source, self.coarsen)
         try:
             self.task.check_data(seen.header)
         except ValueError as error:
@@ -290,20 +288,9 @@ class Forecaster(nn.Module):
             path: the file.
             weights: instead of those of the network, e.g. gathered from several devices.
         """
-        to_bytes = require("safetensors.torch", "saving a forecaster", "train").save
-        if self.recipe is None:
-            raise ValueError(
-                "this forecaster does not know how its network was made: give it a recipe, or make "
-                "it by Forecaster.build"
-            )
-        text = json.dumps(to_json(self._description()))
-        weights = self.network.state_dict() if weights is None else weights
-        tensors = {name: t.detach().cpu().contiguous() for name, t in weights.items()}
-        write_bytes(Path(path), to_bytes(tensors, {KEY: text}))
-
-    def _description(self) -> Description:
-        assert self.recipe is not None
-        return Description(FORMAT, self.recipe, self.task, self.units, self.cells)
+        description = Description(FORMAT, self.task, self.units, self.coarsen)
+        text = json.dumps(to_json(description))
+        files.save(path, self.network, weights=weights, metadata={KEY: text})
 
     @classmethod
     def load(cls, path: str | Path, device: torch.device | str = "cpu") -> Forecaster:
@@ -315,43 +302,11 @@ class Forecaster(nn.Module):
         """
         path = Path(path)
         file = path / "model.safetensors" if path.is_dir() else path
-        description, tensors = _read(file)
-        recipe, task = description.network, description.task
-        signature = (recipe.name, task.input_type, task.output_type, task.grid)
-        dtype = next((t.dtype for t in tensors.values() if t.is_floating_point()), torch.float32)
-        try:
-            with torch.random.fork_rng(devices=[]):  # the weights that are drawn are overwritten
-                network = build(*signature, **recipe.options).to(dtype)
-            network.load_state_dict(tensors, assign=True)
-        except (ValueError, TypeError, RuntimeError) as error:
-            reason = " ".join(str(error).split())
-            raise ValueError(f"{file}: cannot build {recipe.name} from it: {reason}") from error
-        forecaster = cls(network, task, description.units, description.cells, recipe)
+        metadata, tensors = files.read(file)
+        description = files.described(file, metadata, KEY, Description, FORMAT)
+        network = files.restore(file, metadata, tensors)
+        forecaster = cls(network, description.task, description.units, description.coarsen)
         return forecaster.to(device).eval()
-
-
-def _read(path: Path) -> tuple[Description, dict[str, Tensor]]:
-    """Description and weights of a file."""
-    safetensors = require("safetensors", "loading a forecaster", "train")
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path} with a forecaster")
-    try:
-        with safetensors.safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except safetensors.SafetensorError as error:
-        raise ValueError(f"{path} is not a readable safetensors file: {error}") from error
-    if KEY not in metadata:
-        old = "it was written by an older cscnn" if "cscnn_model" in metadata else "who wrote it?"
-        raise ValueError(f"{path} does not describe a forecaster of cscnn: {old}")
-    try:
-        data = json.loads(metadata[KEY])
-    except ValueError as error:
-        raise ValueError(f"{path}: its description is damaged: {error}") from error
-    version = data.get("format") if isinstance(data, dict) else None
-    if version != FORMAT:
-        raise ValueError(f"{path} has format {version}, this cscnn reads {FORMAT}")
-    return from_json(Description, data, str(path)), tensors
 
 
 def calibrate_for(network: nn.Module, task: Task) -> None:

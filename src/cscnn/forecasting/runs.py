@@ -8,10 +8,11 @@ from pathlib import Path
 
 import torch
 
-from cscnn._util.jsonform import read_json
+from cscnn._util.jsonform import from_json, read_json
 from cscnn.data import FieldSource, open_fields
 from cscnn.forecasting.forecaster import Forecaster
 from cscnn.forecasting.training.config import TrainConfig
+from cscnn.forecasting.units import Units
 
 SPLITS = ("train", "valid", "test")
 
@@ -22,6 +23,7 @@ class Run:
 
     ==================== ===========================================================
     config.json          the resolved configuration
+    units.json           units that the caller gave; without it they are fitted
     model.safetensors    the forecaster with the best weights: all that a forecast needs
     metrics.csv          a row for each epoch
     state.ckpt           what is needed to resume
@@ -49,6 +51,13 @@ class Run:
         except ValueError as error:
             raise ValueError(f"{path} is no configuration of a run: {error}") from error
 
+    def given_units(self) -> Units | None:
+        """Units that the caller of the training gave, if so and if it has begun."""
+        path = self.path / "units.json"
+        if not path.is_file() or not (self.path / "config.json").is_file():
+            return None
+        return from_json(Units, read_json(path), str(path))
+
     def forecaster(self, device: torch.device | str = "cpu") -> Forecaster:
         """The trained forecaster, in eval mode."""
         return Forecaster.load(self.file("model.safetensors"), device)
@@ -67,3 +76,10 @@ class Run:
         """A dict for each epoch: epoch, step, train_loss, valid_loss, lr, seconds."""
         with self.file("metrics.csv").open(newline="", encoding="utf-8") as file:
             return [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(file)]
+
+
+def load_forecaster(path: Path, device: torch.device | str = "cpu") -> Forecaster:
+    """A forecaster in eval mode, from the folder of a run or from a file."""
+    if not path.exists():
+        raise FileNotFoundError(f"there is no folder or file {path}")
+    return Forecaster.load(path, device) if path.is_file() else Run(path).forecaster(device)

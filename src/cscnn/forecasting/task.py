@@ -26,7 +26,9 @@ from cscnn.data.fields import (
 from cscnn.data.header import Header
 from cscnn.networks import FieldType, Grid
 
-#: Frames of a forecast in spacetime, unless told otherwise or if there are fewer.
+#: Frames that are seen, unless told otherwise.
+FRAMES_IN = 4
+#: With time as an axis of the grid: at most so many, or half a trajectory.
 SPACETIME_FRAMES = 16
 
 
@@ -57,7 +59,7 @@ class Task:
     name: str
     metric: tuple[int, ...]
     fields: tuple[Field, ...]
-    frames_in: int = 4
+    frames_in: int = FRAMES_IN
     frames_out: int = 1
     time_axis: int | None = None
     boundary: tuple[str, ...] | str = "open"
@@ -94,24 +96,23 @@ class Task:
         frames_out: int = 1,
         constants: bool = True,
     ) -> Task:
-        """A forecasting task on some data.
+        """The task of forecasting data.
 
         Args:
             header: of the data, as the network shall see them (see `cscnn.data.Coarse`).
             name: by default that of the generator.
-            frames_in: by default 4, and with time as an axis half a trajectory, at most 16.
+            frames_in: see `default_frames` for the default.
             frames_out: with time as an axis it is the same as ``frames_in``.
             constants: tell the network backgrounds and displacement.
         """
+        frames_in = default_frames(header) if frames_in is None else frames_in
         if header.time_axis is not None:
-            most = min(SPACETIME_FRAMES, header.frames // 2)
-            frames_in = max(1, most) if frames_in is None else frames_in
             frames_out = frames_in
         return cls(
             name or header.generator or "data",
             header.metric,
             header.fields,
-            frames_in=4 if frames_in is None else frames_in,
+            frames_in=frames_in,
             frames_out=frames_out,
             time_axis=header.time_axis,
             boundary=header.boundary,
@@ -140,7 +141,7 @@ class Task:
     @property
     def padding_mode(self) -> tuple[str, ...]:
         """Padding mode of each axis."""
-        return tuple(BOUNDARIES[kind] for kind in self._boundaries)
+        return tuple(BOUNDARIES[boundary] for boundary in self._boundaries)
 
     @property
     def grid_spacing(self) -> tuple[float, ...]:
@@ -278,6 +279,16 @@ class Task:
     def from_dict(cls, data: Mapping[str, Any]) -> Task:
         """Inverse of `to_dict`, also after a trip through JSON."""
         return from_json(cls, data, "task")
+
+
+def default_frames(header: Header) -> int:
+    """Frames that are seen unless told otherwise: 4.
+
+    With time as an axis of the grid half a trajectory, at most 16, so that as many can follow.
+    """
+    if header.time_axis is None:
+        return FRAMES_IN
+    return max(1, min(SPACETIME_FRAMES, header.frames // 2))
 
 
 def _signature(task: Task) -> list[tuple[str, int]]:

@@ -8,13 +8,12 @@ from typing import Any
 
 from torch import Tensor
 
+from cscnn._util.modules import named_classes
 from cscnn.algebra import CliffordAlgebra
 from cscnn.kernels.base import KernelChoice, SteerableKernel
-from cscnn.kernels.complete import Complete
-from cscnn.kernels.implicit import Implicit
 
-#: By name. A new kernel is a file with its class and its choice, and an entry here.
-CHOICES: dict[str, type[KernelChoice]] = {choice.name: choice for choice in (Implicit, Complete)}
+#: By name: all that the modules of this folder define.
+CHOICES: dict[str, type[KernelChoice]] = named_classes("cscnn.kernels", KernelChoice)
 
 
 def kernel_choice(value: str | Mapping[str, Any] | KernelChoice) -> KernelChoice:

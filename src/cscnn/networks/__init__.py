@@ -5,11 +5,14 @@ from cscnn.networks.blocks import CSBlock, ProductGate, recompute_blocks
 from cscnn.networks.budget import count_parameters, fit_budget
 from cscnn.networks.calibrate import Calibrated, calibrate_
 from cscnn.networks.components import OnComponents
+from cscnn.networks.entries import Sizes, register
 from cscnn.networks.export import plain_convolutions
 from cscnn.networks.fieldtype import FieldType
+from cscnn.networks.files import load, save
 from cscnn.networks.grid import Grid
 from cscnn.networks.pointnet import CSPointNet, Neighbourhood, noise_edges
-from cscnn.networks.registry import Sizes, build, names, register
+from cscnn.networks.recipe import Recipe
+from cscnn.networks.registry import build, names
 from cscnn.networks.resnet import CSResNet, SteerableResNet
 from cscnn.networks.unet import CSUNet
 
@@ -24,6 +27,7 @@ __all__ = [
     "Neighbourhood",
     "OnComponents",
     "ProductGate",
+    "Recipe",
     "Sizes",
     "SteerableResNet",
     "baselines",
@@ -31,9 +35,11 @@ __all__ = [
     "calibrate_",
     "count_parameters",
     "fit_budget",
+    "load",
     "names",
     "noise_edges",
     "plain_convolutions",
     "recompute_blocks",
     "register",
+    "save",
 ]

@@ -14,10 +14,12 @@ from torch import nn
 
 from cscnn._util.checks import check_int
 from cscnn.kernels import Implicit, kernel_choice
+from cscnn.networks.entries import Entry
 from cscnn.networks.fieldtype import FieldType
 from cscnn.networks.grid import Grid
 from cscnn.networks.pointnet import Neighbourhood
-from cscnn.networks.registry import Entry, build, check_options, entry, json_options
+from cscnn.networks.recipe import json_options
+from cscnn.networks.registry import build, check_options, entry
 
 #: Largest deviation from a budget of parameters that is accepted.
 TOLERANCE = 0.03

@@ -16,7 +16,8 @@ from cscnn.conv import CliffordSteerablePointConv
 from cscnn.geometry.edges import Edges
 from cscnn.kernels import Complete, kernel_choice
 from cscnn.networks.blocks import ACTIVATIONS, CSBlock, activation_layer, split_width
-from cscnn.networks.steerable import Kernel
+from cscnn.networks.entries import register
+from cscnn.networks.steerable import SIZES, Kernel
 from cscnn.nn import MVLinear
 
 
@@ -36,6 +37,7 @@ class Neighbourhood:
     window: bool = False
 
 
+@register("cs_pointnet", interface="points", sizes=SIZES)
 class CSPointNet(nn.Module):
     """Two pointwise embeddings, residual blocks of convolutions along edges, two output layers.
 

@@ -11,9 +11,11 @@ from cscnn._util.checks import check_int
 from cscnn.algebra import CliffordAlgebra
 from cscnn.kernels import Complete
 from cscnn.networks.blocks import split_width
-from cscnn.networks.steerable import SteerableNetwork
+from cscnn.networks.entries import Sizes, register
+from cscnn.networks.steerable import SIZES, SteerableNetwork
 
 
+@register("cs_resnet", sizes=SIZES)
 class CSResNet(SteerableNetwork):
     """The paper's network: two 1-point embeddings, residual blocks, two 1-point output layers.
 
@@ -67,6 +69,7 @@ class CSResNet(SteerableNetwork):
         return y
 
 
+@register("steerable_resnet", sizes=Sizes(pairs=True))
 class SteerableResNet(CSResNet):
     """The O(n)-steerable ResNet: all steerable kernels, with radial profiles on Gaussian rings.
 

@@ -13,10 +13,17 @@ from cscnn.algebra.clifford import check_algebra
 from cscnn.conv import CliffordSteerableConv
 from cscnn.kernels import Implicit, KernelChoice, kernel_choice
 from cscnn.networks.blocks import ACTIVATIONS, CSBlock, activation_layer
+from cscnn.networks.entries import Sizes
 from cscnn.networks.grid import Grid
 
 #: A kernel for each layer: a typed choice, its name, or its JSON form.
 Kernel = KernelChoice | str | Mapping[str, Any]
+
+
+#: How networks of steerable kernels grow: a small budget asks for small kernel networks.
+SIZES = Sizes(
+    pairs=True, fallbacks=tuple({"kernel": {"hidden_dim": h}} for h in (8, 6, 4, 3, 2, 1))
+)
 
 
 class SteerableNetwork(nn.Module):

@@ -11,10 +11,13 @@ from torch import Tensor, nn
 
 from cscnn._util.checks import check_int
 from cscnn.algebra import CliffordAlgebra
+from cscnn.algebra.grids import cell_means
 from cscnn.networks.blocks import split_width
-from cscnn.networks.steerable import SteerableNetwork
+from cscnn.networks.entries import register
+from cscnn.networks.steerable import SIZES, SteerableNetwork
 
 
+@register("cs_unet", sizes=SIZES)
 class CSUNet(SteerableNetwork):
     """An equivariant U-Net for large grids.
 
@@ -89,9 +92,7 @@ class CSUNet(SteerableNetwork):
 
 def halve(x: Tensor) -> Tensor:
     """Mean over cells of two points per axis of (batch, channels, *grid, blades)."""
-    for axis in range(2, x.dim() - 1):
-        x = x.unflatten(axis, (-1, 2)).mean(axis + 1)
-    return x
+    return cell_means(x, 2, range(2, x.dim() - 1))
 
 
 def double(x: Tensor) -> Tensor:

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from cscnn._util.checks import check_folder
+
 
 def add_commands(commands: Any) -> None:
     """Add the subcommand to those of ``cscnn``."""
@@ -32,9 +34,7 @@ def _plot(args: argparse.Namespace) -> int:
     from cscnn.viz.figures import save
     from cscnn.viz.films import SUFFIXES
 
-    out = args.out or Path(args.file.with_suffix(".png").name)
-    if not out.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {out.parent} to write {out.name} into")
+    out = check_folder(args.out or Path(args.file.with_suffix(".png").name))
     with open_fields(args.file) as source:
         if out.suffix in SUFFIXES:
             bar = Bar("frames")

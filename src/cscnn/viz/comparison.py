@@ -109,21 +109,21 @@ def _check(samples: Mapping[str, Samples], header: Header, fields: Sequence[Fiel
     for field in fields:
         _check_field(samples, field.name)
         frames, *grid, components = first.target[field.name].shape
-        cells = header.grid[0] // max(1, *grid[:1])
+        coarsen = header.grid[0] // max(1, *grid[:1])
         if (
-            not cells
-            or tuple(cells * n for n in grid) != header.grid
+            not coarsen
+            or tuple(coarsen * n for n in grid) != header.grid
             or components != header.shape(field.name)[-1]
         ):
             raise ValueError(
                 f"{field.name} must be {('frames', *header.shape(field.name)[1:])} or on a "
                 f"coarser grid, got {first.target[field.name].shape}"
             )
-        grids.add((frames, cells))
+        grids.add((frames, coarsen))
     if len(grids) > 1:
         raise ValueError(f"all fields must have the same frames and grid, got {sorted(grids)}")
-    ((frames, cells),) = grids
-    return coarse_header(header.replace(frames=frames * cells), cells).replace(frames=frames)
+    ((frames, coarsen),) = grids
+    return coarse_header(header.replace(frames=frames * coarsen), coarsen).replace(frames=frames)
 
 
 def _check_field(samples: Mapping[str, Samples], name: str) -> None:

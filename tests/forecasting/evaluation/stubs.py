@@ -26,13 +26,13 @@ def plane(n=24, boundary="open", **changes):
     return Task("plane", (1, 1), (Field("smoke", 0), Field("wind", 1)), **{**values, **changes})
 
 
-def forecaster(name, task, units=None, cells=1, **options):
+def forecaster(name, task, units=None, coarsen=1, **options):
     """A forecaster with random weights, in float64."""
     options = {**TINY, **options}
     if name == "cs_resnet":
         options.setdefault("kernel", KERNEL)
     torch.manual_seed(0)
-    return Forecaster.build(name, task, units, cells, **options).double().eval()
+    return Forecaster.build(name, task, units, coarsen, **options).double().eval()
 
 
 class Function(nn.Module):
@@ -46,9 +46,9 @@ class Function(nn.Module):
         return self.function(x[:, : self.task.in_channels])
 
 
-def stub(task, function, units=None, cells=1):
+def stub(task, function, units=None, coarsen=1):
     """A forecaster whose network is a given function of the frames."""
-    return Forecaster(Function(task, function), task, units, cells).double()
+    return Forecaster(Function(task, function), task, units, coarsen).double()
 
 
 def blobs(task, grid, width=2.5, batch=2):
@@ -65,14 +65,14 @@ def blobs(task, grid, width=2.5, batch=2):
     return task.pack(task.unpack(x))
 
 
-def make_run(folder, simulator, name="cs_resnet", cells=1, splits=("train", "test"), **frames):
+def make_run(folder, simulator, name="cs_resnet", coarsen=1, splits=("train", "test"), **frames):
     """A folder as training leaves it, with untrained weights.
 
     Args:
         folder: where to put data and run.
         simulator: of the data.
         name: of the network.
-        cells: see `Forecaster`.
+        coarsen: see `Forecaster`.
         splits: of the data.
         frames: ``frames_in`` and ``frames_out``.
     """
@@ -83,9 +83,9 @@ def make_run(folder, simulator, name="cs_resnet", cells=1, splits=("train", "tes
     run.mkdir()
     with FieldFile(files[0].path) as source:
         units = Units.fit(source)
-        task = Task.from_header(Coarse(source, cells).header, **frames)
-    Forecaster.build(name, task, units, cells, **TINY).save(run / "model.safetensors")
+        task = Task.from_header(Coarse(source, coarsen).header, **frames)
+    Forecaster.build(name, task, units, coarsen, **TINY).save(run / "model.safetensors")
     paths = {plan.split: str(plan.path) for plan in files}
-    config = TrainConfig(out=str(run), data=DataConfig(**paths, coarsen=cells, **frames))
+    config = TrainConfig(out=str(run), data=DataConfig(**paths, coarsen=coarsen, **frames))
     write_json(run / "config.json", config)
     return Run(run)

@@ -1,5 +1,6 @@
 """A whole evaluation, as a user runs it."""
 
+import json
 import math
 from dataclasses import replace
 
@@ -14,6 +15,8 @@ from cscnn.data.simulators import NavierStokes, SineGordon
 from cscnn.forecasting import Run, Units, collate
 from cscnn.forecasting.evaluation import Evaluation, Evaluator, Samples, evaluate, metrics, table
 from cscnn.forecasting.windows import Windows
+from cscnn.viz.report.contents import Contents
+from cscnn.viz.report.table import rows as report_rows
 from tests.forecasting.evaluation.stubs import TINY, make_run
 
 SMOKE = NavierStokes(grid=(16, 16), frames=8, warmup=1, every=1)
@@ -40,7 +43,9 @@ def weights(run):
 def check_numbers(evaluation, observers):
     one_step = evaluation.one_step
     for errors in (one_step.total, one_step.persistence, *one_step.fields.values()):
-        assert min(vars(errors).values()) >= 0
+        assert {*errors} == {*metrics.METRICS}
+        assert min(value for name, value in errors.items() if name != "correlation") >= 0
+        assert -1 <= errors["correlation"] <= 1
     rollout = evaluation.rollout
     steps = len(rollout.steps)
     assert rollout.steps == list(range(1, steps + 1))
@@ -131,11 +136,11 @@ def test_numbers_by_hand(smoke):
                 persistent.append(still.square().mean().item())
                 total.append(torch.cat(list(error.values())).square().mean().item())
     one = evaluation.one_step
-    assert one.total.mse == pytest.approx(np.mean(total), rel=1e-5)
+    assert one.total["mse"] == pytest.approx(np.mean(total), rel=1e-5)
     assert one.scaled_mse == pytest.approx(np.mean(scaled), rel=1e-5)
-    assert one.persistence.mse == pytest.approx(np.mean(persistent), rel=1e-5)
+    assert one.persistence["mse"] == pytest.approx(np.mean(persistent), rel=1e-5)
     for name in ("smoke", "velocity"):
-        assert one.fields[name].mse == pytest.approx(np.mean(squares[name]), rel=1e-5)
+        assert one.fields[name]["mse"] == pytest.approx(np.mean(squares[name]), rel=1e-5)
     # the first step of a rollout is a step from the first frames
     assert evaluation.rollout.mse[0] == pytest.approx(np.mean(total[::6]), rel=1e-5)
 
@@ -205,16 +210,66 @@ def test_a_forecaster_is_enough(smoke, tmp_path, capsys):
     out = tmp_path / "x.json"
     argv = [weights(smoke), "--windows", "1", "--steps", "1"]
     assert "give --out FILE" in fails(capsys, *argv)
-    assert "give --data FILE" in fails(capsys, *argv, "--out", out)
+    assert "give data (--data FILE)" in fails(capsys, *argv, "--out", out)
     assert main(["evaluate", *map(str, argv), "--out", str(out), "--data", data]) == 0
     assert Evaluation.load(out).data.path == data
+
+
+def test_a_forecaster_in_memory_and_an_open_source(smoke):
+    forecaster, options = smoke.forecaster(), {"windows": 3, "steps": 2, "trajectories": 1}
+    expected, _ = evaluate(smoke, **options)
+    with smoke.source("test") as source:
+        evaluation, _ = evaluate(forecaster, source, **options)
+        assert evaluation.one_step == expected.one_step
+        assert evaluation.run == "cs_resnet"
+        assert source.read(0)["smoke"].shape == (8, 16, 16, 1)  # it is still open
+    with pytest.raises(ValueError, match="cs_resnet does not name its data"):
+        evaluate(forecaster)
+
+
+@pytest.fixture
+def fresh_metrics():
+    """Metrics that a test registers are gone after it."""
+    before = dict(metrics.METRICS)
+    yield
+    metrics.METRICS.clear()
+    metrics.METRICS.update(before)
+
+
+def test_a_new_metric_is_one_function(smoke, tmp_path, fresh_metrics):
+    """It is in the JSON, in the table and in reports, and it is given what it needs."""
+    seen = []
+
+    @metrics.metric("largest error", needs=("periodic",))
+    def worst(prediction, target, periodic):
+        seen.append(periodic)
+        return (prediction - target).abs().flatten(2).amax(2).double()
+
+    evaluation, _ = evaluate(smoke, windows=2, steps=1, trajectories=1)
+    assert set(seen) == {(False, False)}
+    one_step = evaluation.one_step
+    assert one_step.total["worst"] == pytest.approx(
+        (one_step.fields["smoke"]["worst"] + one_step.fields["velocity"]["worst"]) / 2
+    )
+    path = tmp_path / "evaluation.json"
+    evaluation.save(path)
+    assert json.loads(path.read_text())["one_step"]["total"]["worst"] == one_step.total["worst"]
+    header, *rows = table(Evaluation.load(path)).split("\n\n")[1].splitlines()
+    assert header.split()[2:] == [*metrics.METRICS]
+    assert rows[2].split()[-1] == f"{one_step.total['worst']:.4g}"
+    reported = report_rows([Contents("a", "", smoke, smoke.config(), [], evaluation, None)])
+    (row,) = [row for row in reported["One step"] if row.label == "largest error"]
+    assert (row.values, row.persistence) == (
+        [one_step.total["worst"]],
+        one_step.persistence["worst"],
+    )
 
 
 @pytest.mark.parametrize(("simulator", "frames"), [(SMOKE, 6), (WAVES, 12)])
 def test_coarse_runs(simulator, frames, tmp_path):
     """Cells are joined as in training: in space, and in time if it is an axis of the grid."""
     start = 8 - frames if simulator is SMOKE else 4
-    run = make_run(tmp_path, simulator, cells=2, frames_in=start)
+    run = make_run(tmp_path, simulator, coarsen=2, frames_in=start)
     evaluation, samples = evaluate(run, windows=2)
     header = simulator.header()
     assert len(evaluation.rollout.steps) == frames

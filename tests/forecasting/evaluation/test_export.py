@@ -73,7 +73,7 @@ def test_onnx(tmp_path):
 
 def test_command(tmp_path, capsys):
     """The grid is that of the training data in cells, or the given one."""
-    run = tiny_run(tmp_path, "navier_stokes", cells=2)
+    run = tiny_run(tmp_path, "navier_stokes", coarsen=2)
     out = tmp_path / "m.pt2"
 
     def grid_of_program():

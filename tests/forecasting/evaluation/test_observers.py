@@ -156,24 +156,24 @@ def test_charges_in_boosted_frames(simulator, name):
     assert all(math.isfinite(e) for e in errors.mse)
 
 
-@pytest.mark.parametrize("cells", [1, 2])
-def test_observers_see_cells(cells):
+@pytest.mark.parametrize("coarsen", [1, 2])
+def test_observers_see_cells(coarsen):
     """The header of a coarse view leads to the same simulator; fields are means over cells."""
     fine = SINE_GORDON.describe(0, "test")
-    header = coarse_header(fine, cells)
+    header = coarse_header(fine, coarsen)
     task = Task.from_header(header, frames_in=4)
-    zero = stub(task, torch.zeros_like, cells=cells)
+    zero = stub(task, torch.zeros_like, coarsen=coarsen)
     observer = Observer(exact_simulator(header), zero)
     (solution,) = observer.draw(header, 1, 0.0)
     window = observer.window(solution, IDENTITY)
     frames = SINE_GORDON.observe(solution)["gradient"].numpy()
-    start = 12 - 4 * cells
+    start = 12 - 4 * coarsen
     means = [
-        frames[start + t * cells :][:cells, x * cells :][:, :cells].mean((0, 1))
+        frames[start + t * coarsen :][:coarsen, x * coarsen :][:, :coarsen].mean((0, 1))
         for t in range(4)
-        for x in range(24 // cells)
+        for x in range(24 // coarsen)
     ]
-    expected = np.reshape(means, (1, 4, 24 // cells, 2))
+    expected = np.reshape(means, (1, 4, 24 // coarsen, 2))
     np.testing.assert_allclose(window.known["gradient"], expected, atol=1e-12)
     errors = boosted_errors(zero, header, count=1, rapidities=(0.0,))
     assert errors.relative_l2 == pytest.approx([1.0])

@@ -19,9 +19,9 @@ TINY = {
 }
 
 
-def tiny_run(folder, task, name="cs_resnet", cells=1):
+def tiny_run(folder, task, name="cs_resnet", coarsen=1):
     simulator, frames = TINY[task]
-    return make_run(folder, create(task, **simulator), name, cells, splits=("train",), **frames)
+    return make_run(folder, create(task, **simulator), name, coarsen, splits=("train",), **frames)
 
 
 def training_data(run):
@@ -48,7 +48,7 @@ def test_forecasts_are_those_of_a_rollout(task, tmp_path):
 @pytest.mark.parametrize(("task", "start"), [("navier_stokes", 1), ("sine_gordon", 2)])
 def test_forecasts_on_cells(task, start, tmp_path):
     """Grid, spacing and frames are those that the network sees, the first frame too."""
-    run = tiny_run(tmp_path, task, cells=2)
+    run = tiny_run(tmp_path, task, coarsen=2)
     forecaster, out = run.forecaster(), tmp_path / "out.h5"
     predict(forecaster, training_data(run), out, steps=3, start=start)
     with FieldFile(out) as forecasts, run.source("train") as source:
@@ -66,7 +66,7 @@ def test_forecasts_on_cells(task, start, tmp_path):
 
 
 def test_command(tmp_path, capsys):
-    run = tiny_run(tmp_path, "navier_stokes", cells=2)
+    run = tiny_run(tmp_path, "navier_stokes", coarsen=2)
     data, out = training_data(run), str(tmp_path / "forecast.h5")
     for forecaster in (run.path, run.path / "model.safetensors"):
         assert main(["predict", str(forecaster), data, "--steps", "3", "--out", out]) == 0

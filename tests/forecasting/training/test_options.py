@@ -3,8 +3,12 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from cscnn.cli import main
+from cscnn.data import open_fields
+from cscnn.forecasting import Run, Windows, collate, train
+from cscnn.forecasting.losses import LOSSES
 from cscnn.forecasting.training.command import parse, presets
 from tests.forecasting.training.runs import QUIET, command, config
 
@@ -44,6 +48,8 @@ def test_presets_are_valid(name: str, tmp_path: Path) -> None:
          "ema must be in [0, 1), got 1.5"),
         (["--out", "X", "--data.train", "D", "--model.width", "2", "--trainer.steps", "-1"],
          "trainer.steps"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2", "--loss", "l7"],
+         "loss must be one of mse, relative, got 'l7'"),
         (["--out", "X", "--data.train", "D", "--model.width", "2", "--strategy", "fsdp"],
          "fsdp needs several devices"),
         (["--out", "X", "--data.train", "D", "--model.width", "2", "--strategy=fsdp",
@@ -77,6 +83,33 @@ def test_short_names_are_not_looked_for_in_values() -> None:
     options, _ = parse(["--out", "runs/eight--devices", "--devices", "8", "--strategy=ddp"])
     assert (options.out, options.trainer.devices) == ("runs/eight--devices", 8)
     assert options.trainer.strategy == "ddp"
+
+
+def test_help_lists_the_losses(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(LOSSES, "mine", LOSSES["mse"])
+    with pytest.raises(SystemExit):
+        parse(["--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "--loss LOSS what is minimised: mse, relative, mine (default: mse)" in text
+
+
+def test_the_loss_is_the_one_that_is_asked_for(data: Path, tmp_path: Path) -> None:
+    """A new loss is one entry: the command, the configuration and the run know it by its name."""
+    options = config(data, tmp_path / "run", trainer__epochs=1)
+    assert main(command(options, tmp_path, "--loss", "relative")) == 0
+    run = Run(options.folder)
+    assert run.config().loss == "relative"
+    source = open_fields(options.data.valid)
+    forecaster = run.forecaster()
+    windows = Windows(source, forecaster.task, mode="all")
+    with torch.no_grad():
+        loss = forecaster.loss(collate(list(windows)), "relative")
+    assert run.metrics()[0]["valid_loss"] == pytest.approx(loss.item(), rel=1e-5)
+    options.loss = "mse"
+    with pytest.raises(ValueError, match="holds a run with loss=relative, not mse"):
+        train(options)
 
 
 def test_unknown_keys_in_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

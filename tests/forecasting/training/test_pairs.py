@@ -30,7 +30,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def test_all_networks_are_here() -> None:
     on_grids = {name for name in names() if entry(name).interface != "points"}
-    assert set(OPTIONS) == on_grids - {"zero", "mine"}  # which tests of the registry add
+    assert set(OPTIONS) == on_grids
 
 
 @pytest.mark.slow

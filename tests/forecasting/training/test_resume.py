@@ -112,6 +112,26 @@ def test_units_of_a_run_stay(data: Path, tmp_path: Path) -> None:
     assert train(run).forecaster().units == units
 
 
+def test_given_units_survive_a_kill_in_the_first_epoch(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = config(data, tmp_path / "run", trainer__epochs=1)
+    units = Units({"sine": 1.0, "cosine": 2.0, "gradient": 3.0})
+
+    def killed(*_: object, **__: object) -> None:
+        raise SystemError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lightning.Trainer.fit", killed)
+        with pytest.raises(SystemError, match="killed"):
+            train(run, units)
+    assert not (run.folder / "state.ckpt").exists()
+    with pytest.raises(ValueError, match=r"learns in units .*2\.0"):
+        train(run, Units({"sine": 9.0, "cosine": 9.0, "gradient": 9.0}))
+    assert main(["train", "--resume", str(run.folder)]) == 0
+    assert Run(run.folder).forecaster().units == units
+
+
 def test_a_run_can_be_made_longer(data: Path, tmp_path: Path) -> None:
     short = config(data, tmp_path / "a", trainer__epochs=1, optimizer__schedule="constant")
     train(short)

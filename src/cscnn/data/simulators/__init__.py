@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cscnn._util.modules import named_classes
 from cscnn.data.header import Header
 from cscnn.data.simulators.base import Simulator, stream
 from cscnn.data.simulators.charges import MaxwellSpacetime, MaxwellSpacetime4D
@@ -12,10 +13,8 @@ from cscnn.data.simulators.maxwell3d import Maxwell3D
 from cscnn.data.simulators.navier_stokes import NavierStokes
 from cscnn.data.simulators.sine_gordon import SineGordon
 
-SIMULATORS: dict[str, type[Simulator]] = {
-    simulator.name: simulator
-    for simulator in (NavierStokes, Maxwell3D, MaxwellSpacetime, MaxwellSpacetime4D, SineGordon)
-}
+#: By name: all that the modules of this folder define.
+SIMULATORS: dict[str, type[Simulator]] = named_classes(__name__, Simulator)
 
 
 def create(name: str, preset: str | None = None, **options: Any) -> Simulator:

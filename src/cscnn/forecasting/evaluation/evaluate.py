@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import torch
@@ -14,18 +15,18 @@ from cscnn.forecasting.evaluation import metrics
 from cscnn.forecasting.evaluation.evaluator import Evaluator
 from cscnn.forecasting.evaluation.results import DataInfo, Evaluation, ModelInfo, Samples
 from cscnn.forecasting.forecaster import Forecaster
-from cscnn.forecasting.runs import Run
+from cscnn.forecasting.runs import Run, load_forecaster
 
 
 def evaluate(
-    run: Run | Path | str,
+    forecaster: Forecaster | Run | Path | str,
+    data: FieldSource | Path | str | None = None,
     *,
     split: str = "test",
-    data: Path | str | None = None,
     windows: int = 256,
     steps: int | None = None,
     trajectories: int = 16,
-    device: torch.device | str = "cpu",
+    device: torch.device | str | None = None,
     batch: int = 8,
     seed: int = 0,
     quiet: bool = True,
@@ -33,13 +34,13 @@ def evaluate(
     """Measure a forecaster: the same numbers each time, those of cost aside.
 
     Args:
-        run: a folder written by training, or the file of a forecaster, which needs ``data``.
+        forecaster: in eval mode; or a run, its folder, or the file of a forecaster.
+        data: to measure it on, an open source or a file; by default those of the run.
         split: which data of the run to use.
-        data: use this file instead.
         windows: number of windows for errors of one step, chosen at random; all if there are fewer.
         steps: frames of rollouts; by default as many as the trajectories have.
         trajectories: number of rollouts, the first of the file.
-        device: where to compute.
+        device: where to compute; by default where the forecaster is, the CPU for files.
         batch: windows that are computed together.
         seed: of random choices.
         quiet: show no progress.
@@ -49,9 +50,8 @@ def evaluate(
     """
     for name, value in (("windows", windows), ("trajectories", trajectories), ("batch", batch)):
         check_int(name, value, low=1)
-    path = run.path if isinstance(run, Run) else Path(run)
-    forecaster = _load(path, device)
-    with _open(path, split, data) as source:
+    name, run, forecaster = _load(forecaster, device)
+    with _open(name, run, split, data) as source:
         evaluator = Evaluator(forecaster, source, batch, quiet)
         steps = evaluator.steps(steps)  # an error now, not after the long part
         chosen = evaluator.choose(windows, seed)
@@ -59,7 +59,7 @@ def evaluate(
         one_step = evaluator.one_step(chosen)
         rollout, samples = evaluator.rollouts(count, steps)
         evaluation = Evaluation(
-            run=str(path),
+            run=name,
             model=_model_info(forecaster),
             task=forecaster.task,
             data=DataInfo(
@@ -78,18 +78,29 @@ def evaluate(
     return evaluation, samples
 
 
-def _load(path: Path, device: torch.device | str) -> Forecaster:
-    if path.is_file():
-        return Forecaster.load(path, device)
-    return Run(path).forecaster(device)
+def _load(
+    forecaster: Forecaster | Run | Path | str, device: torch.device | str | None
+) -> tuple[str, Run | None, Forecaster]:
+    """What it is called, the run that it is of, and the forecaster itself."""
+    if isinstance(forecaster, Forecaster):
+        moved = forecaster if device is None else forecaster.to(device)
+        return forecaster.name, None, moved
+    path = forecaster.path if isinstance(forecaster, Run) else Path(forecaster)
+    loaded = load_forecaster(path, "cpu" if device is None else device)
+    return str(path), None if path.is_file() else Run(path), loaded
 
 
-def _open(path: Path, split: str, data: Path | str | None) -> FieldSource:
+def _open(
+    name: str, run: Run | None, split: str, data: FieldSource | Path | str | None
+) -> AbstractContextManager[FieldSource]:
+    """The data, which are closed afterwards unless they were open before."""
+    if isinstance(data, FieldSource):
+        return nullcontext(data)
     if data is not None:
         return open_fields(data)
-    if path.is_file():
-        raise ValueError(f"{path} does not name its data, as a run would: give --data FILE")
-    return Run(path).source(split)
+    if run is None:
+        raise ValueError(f"{name} does not name its data, as a run would: give data (--data FILE)")
+    return run.source(split)
 
 
 def _model_info(forecaster: Forecaster) -> ModelInfo:

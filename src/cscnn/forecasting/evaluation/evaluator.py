@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import fields as attributes
 
 import numpy as np
 import torch
@@ -30,6 +29,9 @@ from cscnn.forecasting.windows import Window, Windows, collate
 
 #: Largest cube, in points per axis, on which boosts are tried, by the number of axes.
 CUBES = {2: 64, 3: 32, 4: 12}
+
+#: Metrics that a rollout has by step, see `RolloutErrors`.
+CURVES = ("mse", "relative_l2", "correlation")
 
 Scores = dict[str, dict[str, Tensor]]  #: field -> metric -> (batch, frames)
 
@@ -61,17 +63,7 @@ class Evaluator:
         first = int(self.spacetime)  # axis of space
         spacing = header.spacing[first:]
         periodic = tuple(boundary == "periodic" for boundary in header.boundary)[first:]
-
-        def spectrum_error(prediction: Tensor, target: Tensor) -> Tensor:
-            return metrics.spectrum_error(prediction, target, spacing, periodic)
-
-        self.metrics: dict[str, metrics.Metric] = {
-            "mse": metrics.mse,
-            "relative_l2": metrics.relative_l2,
-            "vrmse": metrics.vrmse,
-            "spectrum_error": spectrum_error,
-        }
-        assert set(self.metrics) == {f.name for f in attributes(Errors)}
+        self.metrics = metrics.on_grid(spacing=spacing, periodic=periodic)
 
     # --- data -------------------------------------------------------------------------------------
 
@@ -146,7 +138,8 @@ class Evaluator:
         fields, total = self._means(scores)
         scale = self.forecaster.units.scale
         scaled = sum(
-            count * fields[name].mse / scale[name] ** 2 for name, count in self.components.items()
+            count * fields[name]["mse"] / scale[name] ** 2
+            for name, count in self.components.items()
         )
         return OneStepErrors(
             total=total,
@@ -183,8 +176,7 @@ class Evaluator:
             steps: frames to forecast; by default all there are to compare with.
         """
         start, steps = self.task.frames_in, self.steps(steps)
-        functions = {name: self.metrics[name] for name in ("mse", "relative_l2")}
-        functions["correlation"] = metrics.correlation
+        functions = {name: self.metrics[name] for name in CURVES}
         curves: list[dict[str, Tensor]] = []
         persistent: list[Tensor] = []
         stable: list[int] = []
@@ -322,7 +314,7 @@ class Evaluator:
 
 def _errors(scores: dict[str, Tensor]) -> Errors:
     """Means of metric -> (batch, frames)."""
-    return Errors(**{name: metrics.mean(values) for name, values in scores.items()})
+    return {name: metrics.mean(values) for name, values in scores.items()}
 
 
 def _double(fields: Frames) -> dict[str, Tensor]:

@@ -4,12 +4,17 @@ A field is a tensor (batch, frames, *space, components). All functions return on
 sample and frame, (batch, frames), in float64. Components are pooled, so that the result does not
 depend on the direction of the axes. Where a relative error has no meaning, because the target is
 zero or constant in space, it is NaN; `mean` leaves those out.
+
+A new metric is a function with a `metric` above it. Evaluations, tables and reports then have it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,21 +25,73 @@ NEGLIGIBLE = 1e-12
 #: Correlation at which a forecast counts as lost.
 THRESHOLD = 0.8
 
-Metric = Callable[[Tensor, Tensor], Tensor]
+Function = TypeVar("Function", bound=Callable[..., Tensor])
+Score = Callable[[Tensor, Tensor], Tensor]  #: (prediction, target) -> (batch, frames)
 
 
+@dataclass(frozen=True)
+class Metric:
+    """A registered metric.
+
+    Attributes:
+        function: (prediction, target, **needs) -> (batch, frames).
+        title: what reports call it.
+        needs: which arguments it takes beside: ``"spacing"`` and ``"periodic"``, those of each axis
+            of space.
+        pooled: the number for all fields is the mean over their components; else, for metrics
+            without units, over fields.
+        percent: reports show it in per cent.
+        better: -1 if low is good, 1 if high is.
+    """
+
+    function: Callable[..., Tensor]
+    title: str
+    needs: tuple[str, ...] = ()
+    pooled: bool = False
+    percent: bool = False
+    better: int = -1
+
+
+METRICS: dict[str, Metric] = {}  #: by name, filled by `metric`
+
+
+def metric(title: str, **options: Any) -> Callable[[Function], Function]:
+    """Decorator that registers a function as the metric of its name; arguments as of `Metric`."""
+
+    def add(function: Function) -> Function:
+        METRICS[function.__name__] = Metric(function, title, **options)
+        return function
+
+    return add
+
+
+def on_grid(**space: Sequence[Any]) -> dict[str, Score]:
+    """All metrics by name, for data on a grid.
+
+    Args:
+        space: ``spacing`` and ``periodic`` of each axis of space.
+    """
+    return {
+        name: partial(entry.function, **{need: space[need] for need in entry.needs})
+        for name, entry in METRICS.items()
+    }
+
+
+@metric("mean square error", pooled=True)
 def mse(prediction: Tensor, target: Tensor) -> Tensor:
     """Mean square of the error over space and components."""
     p, t = _pair(prediction, target)
     return (p - t).square().flatten(2).mean(2)
 
 
+@metric("relative L² error", percent=True)
 def relative_l2(prediction: Tensor, target: Tensor) -> Tensor:
     """|prediction - target| / |target|."""
     p, t = _pair(prediction, target)
     return _ratio((p - t).square().flatten(2).sum(2), t.square().flatten(2).sum(2)).sqrt()
 
 
+@metric("error by standard deviation (VRMSE)")
 def vrmse(prediction: Tensor, target: Tensor) -> Tensor:
     """Root mean square error over the target's standard deviation about its mean over space.
 
@@ -46,6 +103,7 @@ def vrmse(prediction: Tensor, target: Tensor) -> Tensor:
     return _ratio((p - t).square().flatten(2).mean(2), variance, _size(t)).sqrt()
 
 
+@metric("correlation", better=1)
 def correlation(prediction: Tensor, target: Tensor) -> Tensor:
     """Pearson's correlation of prediction and target, each about its mean over space."""
     p, t = _pair(prediction, target)
@@ -99,6 +157,7 @@ def spectrum(
     return result.index_add_(2, number[kept], power[:, :, kept])
 
 
+@metric("error of the spectrum", needs=("spacing", "periodic"))
 def spectrum_error(
     prediction: Tensor,
     target: Tensor,
@@ -145,7 +204,7 @@ def correlation_time(
 def scores(
     prediction: Mapping[str, Tensor],
     target: Mapping[str, Tensor],
-    functions: Mapping[str, Metric],
+    functions: Mapping[str, Score],
 ) -> dict[str, dict[str, Tensor]]:
     """Metrics of all fields: field -> metric -> (batch, frames).
 
@@ -166,8 +225,7 @@ def total(
 ) -> dict[str, Tensor]:
     """One number for all fields: metric -> (batch, frames).
 
-    The mean square error is the mean over all components, as in the paper. The others have no
-    units, they are means over fields.
+    The mean square error is the mean over all components, as in the paper; see `Metric.pooled`.
 
     Args:
         fields: from `scores`.
@@ -176,13 +234,13 @@ def total(
     share = sum(components.values())
     first = next(iter(fields.values()))
     result = {}
-    for metric in first:
-        values = torch.stack([numbers[metric] for numbers in fields.values()])
-        if metric == "mse":
-            weights = [components[name] / share for name in fields]
-            result[metric] = torch.einsum("f,fbt->bt", values.new_tensor(weights), values)
+    for name in first:
+        values = torch.stack([numbers[name] for numbers in fields.values()])
+        if METRICS[name].pooled:
+            weights = [components[field] / share for field in fields]
+            result[name] = torch.einsum("f,fbt->bt", values.new_tensor(weights), values)
         else:
-            result[metric] = values.nanmean(0)
+            result[name] = values.nanmean(0)
     return result
 
 

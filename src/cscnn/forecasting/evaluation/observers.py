@@ -166,7 +166,7 @@ class Observer:
     def __init__(self, simulator: ExactSimulator[Any], forecaster: Forecaster) -> None:
         task, header = forecaster.task, simulator.header()
         self.forecaster, self.simulator = forecaster, simulator
-        self.block = simulator.with_frames(task.frames_in * forecaster.cells)
+        self.block = simulator.with_frames(task.frames_in * forecaster.coarsen)
         unit = torch.zeros(header.algebra.dim, dtype=torch.float64)
         unit[0] = header.frame_spacing
         #: from the input to the target, for an observer at rest
@@ -220,8 +220,8 @@ class Observer:
 
     def _fields(self, solution: Solution) -> Fields:
         """(1, frames, *space, components), in the precision of the network."""
-        cells, weights = self.forecaster.cells, self.forecaster
+        made = self.forecaster
         return {
-            name: average_cells(x, cells, time=True)[None].to(weights.device, weights.dtype)
+            name: average_cells(x, made.coarsen, time=True)[None].to(made.device, made.dtype)
             for name, x in self.block.observe(solution).items()
         }

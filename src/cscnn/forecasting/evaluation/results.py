@@ -18,14 +18,8 @@ from cscnn.forecasting.task import Task
 FORMAT = 2  #: of evaluation.json; raised when names in it change their meaning
 
 
-@dataclass(frozen=True)
-class Errors:
-    """Means over windows and frames, see `cscnn.forecasting.evaluation.metrics`."""
-
-    mse: float
-    relative_l2: float
-    vrmse: float
-    spectrum_error: float
+#: Name of a metric -> mean over windows and frames, see `cscnn.forecasting.evaluation.metrics`.
+Errors = dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -33,8 +27,8 @@ class OneStepErrors:
     """Errors of one application of a forecaster.
 
     Attributes:
-        total: of all fields: the mean square over all components, means over fields of the others.
-        scaled_mse: mean square in the units of the forecaster: what training minimises.
+        total: of all fields together, see `Metric.pooled`.
+        scaled_mse: mean square error in the units of the forecaster: the loss ``"mse"``.
         fields: of each field.
         persistence: of the forecast that the last known frame stays.
     """

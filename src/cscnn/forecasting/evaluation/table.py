@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import astuple, fields
 
 from cscnn.forecasting.evaluation.results import (
     Cost,
-    Errors,
     Evaluation,
     ObserverErrors,
     OneStepErrors,
@@ -43,13 +41,14 @@ def _head(evaluation: Evaluation) -> str:
 
 
 def _one_step(one_step: OneStepErrors) -> str:
-    rows: Rows = [("one step", *(field.name for field in fields(Errors)))]
+    names = list(one_step.total)
+    rows: Rows = [("one step", *names)]
     for title, errors in (
         *one_step.fields.items(),
         ("all fields", one_step.total),
         ("persistence forecast", one_step.persistence),
     ):
-        rows.append((title, *(_number(value) for value in astuple(errors))))
+        rows.append((title, *(_number(errors.get(name, math.nan)) for name in names)))
     return _aligned(rows)
 
 

@@ -57,6 +57,7 @@ def parse(arguments: Sequence[str]) -> tuple[Any, dict[str, Any]]:
         raise ImportError(
             f"training needs the package {error.name}: pip install 'cscnn[train]'", name=error.name
         ) from error
+    from cscnn.forecasting.losses import LOSSES
     from cscnn.forecasting.training.config import TrainConfig
 
     parser = jsonargparse.ArgumentParser(
@@ -69,17 +70,22 @@ def parse(arguments: Sequence[str]) -> tuple[Any, dict[str, Any]]:
     parser.add_argument("--preset", help=f"one of {', '.join(presets())}")
     parser.add_argument("--resume", help="go on with the run in this folder")
     parser.add_argument("--dry-run", action="store_true", help="print what would be done, and stop")
-    parser.add_class_arguments(TrainConfig, as_positional=False)
+    parser.add_argument(
+        "--loss",
+        default=TrainConfig.loss,
+        help=f"what is minimised: {', '.join(LOSSES)} (default: {TrainConfig.loss})",
+    )
+    parser.add_class_arguments(TrainConfig, as_positional=False, skip={"loss"})
     try:
         spelled = [SHORT.sub(r"--trainer.\1", text) for text in arguments]
         parsed = parser.parse_args(_with_preset(spelled))
     except jsonargparse.ArgumentError as error:
         raise ValueError(_explain(str(error), parser)) from None
-    plain = parsed.clone()
-    extra = {name: plain.pop(name, None) for name in ("config", "preset", "resume", "dry_run")}
+    settings = parsed.clone()
+    extra = {name: settings.pop(name, None) for name in ("config", "preset", "resume", "dry_run")}
     if extra["resume"]:
         return _resumed(Path(extra["resume"]), arguments), extra
-    return TrainConfig.from_dict(plain.as_dict()), extra
+    return TrainConfig.from_dict(settings.as_dict()), extra
 
 
 def _formatter(jsonargparse: Any) -> Any:
@@ -104,13 +110,13 @@ def _with_preset(arguments: list[str]) -> list[str]:
 def _explain(message: str, parser: Any) -> str:
     """An error of the parser, in one line and with a suggestion."""
     known = [name for name in parser.get_defaults().keys(branches=True)]  # noqa: C416
-    found = re.search(r"[Uu]nrecognized arguments?: --([\w.-]+)", message)
-    found = found or re.search(r"(?:Key|key|option|Option) '([\w.]+)' is not expected", message)
+    unknown = re.search(r"[Uu]nrecognized arguments?: --([\w.-]+)", message)
+    unknown = unknown or re.search(r"(?:Key|key|option|Option) '([\w.]+)' is not expected", message)
     group = re.search(r"Group '([\w.]+)' does not accept option '([\w.]+)'", message)
     line = " ".join(message.split())
-    if found is None and group is None:
+    if unknown is None and group is None:
         return line
-    name = found.group(1) if found else ".".join(group.groups()) if group else ""
+    name = unknown.group(1) if unknown else ".".join(group.groups()) if group else ""
     return f"unknown option {name}{_guess(name, known)}"
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from cscnn._util.checks import check_int
 from cscnn._util.jsonform import from_json, to_json
-from cscnn.networks.registry import json_options
+from cscnn.forecasting.losses import get_loss
+from cscnn.networks.recipe import json_options
 
 
 @dataclass
@@ -20,9 +21,10 @@ class DataConfig:
         train: file of the training split.
         valid: file of the validation split; without it the training loss selects the best weights.
         test: file of the test split, for cscnn evaluate.
-        frames_in: frames that the model sees.
+        frames_in: frames that the model sees; by default 4, or with time as an axis of the grid
+            half a trajectory, at most 16.
         frames_out: frames that it predicts; with time as an axis of the grid the same as frames_in.
-        coarsen: average cells of so many points per axis.
+        coarsen: points per axis that are joined to a cell, of which the model sees the mean.
         per_trajectory: random windows per trajectory and epoch; by default as many as there are.
         trajectories: use the first so many of the training file only.
         valid_windows: validate on at most so many windows, evenly spread.
@@ -36,7 +38,7 @@ class DataConfig:
     train: str = ""
     valid: str = ""
     test: str = ""
-    frames_in: int = 4
+    frames_in: int | None = None
     frames_out: int = 1
     coarsen: int = 1
     per_trajectory: int | None = None
@@ -141,6 +143,7 @@ class TrainConfig:
         model: which model.
         optimizer: how it learns.
         trainer: how long and on what.
+        loss: what is minimised, a name of `cscnn.forecasting.losses`.
     """
 
     out: str = ""
@@ -149,6 +152,7 @@ class TrainConfig:
     model: ModelConfig = field(default_factory=ModelConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     trainer: TrainerConfig = field(default_factory=TrainerConfig)
+    loss: str = "mse"
 
     def check(self) -> None:
         """Raise for what is missing or impossible."""
@@ -156,6 +160,7 @@ class TrainConfig:
             raise ValueError("the run needs a folder: --out RUN")
         if not self.data.train:
             raise ValueError("the run needs training data: --data.train FILE")
+        get_loss(self.loss)
         self._check_numbers()
         self._check_devices()
         self._check_optimizer()
@@ -170,12 +175,12 @@ class TrainConfig:
 
     def _check_numbers(self) -> None:
         least = {
-            "seed": 0, "data.workers": 0, "optimizer.warmup": 0, "data.frames_in": 1,
+            "seed": 0, "data.workers": 0, "optimizer.warmup": 0,
             "data.frames_out": 1, "data.coarsen": 1, "data.batch": 1, "trainer.epochs": 1,
             "trainer.accumulate": 1, "trainer.devices": 1, "trainer.nodes": 1,
         }  # fmt: skip
-        optional = ("data.per_trajectory", "data.trajectories", "data.valid_windows",
-                    "trainer.steps", "trainer.patience")  # fmt: skip
+        optional = ("data.frames_in", "data.per_trajectory", "data.trajectories",
+                    "data.valid_windows", "trainer.steps", "trainer.patience")  # fmt: skip
         for name in (*least, *optional):
             value: Any = self
             for part in name.split("."):

@@ -1,4 +1,4 @@
-"""The Lightning module: one loss and one optimiser for all models."""
+"""The Lightning module: one optimiser for all models."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ class TrainingModule(lightning.LightningModule):
     """Lets a forecaster learn to predict the target of a window from what is known.
 
     Args:
-        forecaster: what learns; its `Forecaster.loss` is minimised.
+        forecaster: what learns.
         optimizer: how it learns.
         total_steps: length of the cosine schedule.
         compile: compile the network.
+        loss: which `Forecaster.loss` is minimised.
 
     Example::
 
@@ -47,11 +48,12 @@ class TrainingModule(lightning.LightningModule):
         optimizer: OptimizerConfig | None = None,
         total_steps: int = 0,
         compile: bool = False,
+        loss: str = "mse",
     ):
         super().__init__()
         self.forecaster = forecaster
         self.options = optimizer or OptimizerConfig()
-        self.total_steps = total_steps
+        self.total_steps, self.loss = total_steps, loss
         if compile:
             forecaster.network.compile()
         self.train_mean, self.valid_mean = MeanMetric(), MeanMetric()
@@ -69,7 +71,7 @@ class TrainingModule(lightning.LightningModule):
 
     def forward(self, window: Window) -> Tensor:
         """The loss of a batch of windows; strategies hook into this call."""
-        return self.forecaster.loss(window)
+        return self.forecaster.loss(window, self.loss)
 
     def training_step(self, batch: Window, batch_idx: int) -> Tensor:
         loss: Tensor = self(batch)

@@ -111,11 +111,11 @@ def shard_(model: nn.Module, mesh: DeviceMesh) -> None:
     Blocks are what the model's own lists of modules hold; deeper ones belong to kernels, whose
     layers are not called one by one. Whole parameters exist while their block computes.
     """
-    kinds = {p.dtype for p in model.parameters()}
-    if len(kinds) > 1:
+    dtypes = {p.dtype for p in model.parameters()}
+    if len(dtypes) > 1:
         raise ValueError(
             f"trainer.strategy=fsdp splits parameters of one type, {type(model).__name__} has "
-            f"{', '.join(sorted(map(str, kinds)))}: use ddp"
+            f"{', '.join(sorted(map(str, dtypes)))}: use ddp"
         )
     for block in [*_blocks(model), model]:
         if not isinstance(block, FSDPModule) and any(True for _ in block.parameters()):

@@ -41,7 +41,10 @@ from cscnn.networks import recompute_blocks
 FREE = ("accelerator", "devices", "nodes", "strategy", "epochs", "progress", "tensorboard")
 
 #: Files of a run's folder that training writes.
-WRITTEN = ("config.json", "metrics.csv", "model.safetensors", "diagnosis.safetensors", "state.ckpt")
+WRITTEN = (
+    "config.json", "units.json", "metrics.csv", "model.safetensors", "diagnosis.safetensors",
+    "state.ckpt",
+)  # fmt: skip
 
 #: Remarks of Lightning and torch that are of no use to people who train.
 NOISE = (
@@ -83,20 +86,20 @@ def _train(config: TrainConfig, units: Units | None) -> Run:
     progress = prepare(config)
     lightning.seed_everything(config.seed, workers=True, verbose=False)
     data = WindowData(config.data, config.seed, config.trainer.steps)
-    if progress is not None:
-        if units not in (None, progress.units):
-            raise ValueError(f"{config.folder} learns in units {progress.units}, got {units}")
-        units = progress.units
-    elif units is None:
-        units = data.fit_units(Bar("trajectories", quiet=not config.trainer.progress))
+    given = Run(config.folder).given_units() if progress is None else progress.units
+    if given is not None and units not in (None, given):
+        raise ValueError(f"{config.folder} learns in units {given}, got {units}")
+    given = units if given is None else given
+    bar = Bar("trajectories", quiet=not config.trainer.progress)
     module = TrainingModule(
-        build_forecaster(config, data.task, units),
+        build_forecaster(config, data.task, given or data.fit_units(bar)),
         config.optimizer,
         total_steps=optimizer_steps(config, data),
         compile=config.trainer.compile,
+        loss=config.loss,
     )
     trainer = make_trainer(config)
-    begin(config)
+    begin(config, given if progress is None else None)
     state = None if progress is None else config.folder / "state.ckpt"
     try:
         trainer.fit(module, datamodule=data, ckpt_path=state, weights_only=True)
@@ -165,10 +168,19 @@ def prepare(config: TrainConfig) -> Progress | None:
     return progress
 
 
-def begin(config: TrainConfig) -> None:
-    """The folder is this run's from now on; not before data and model are known to be possible."""
+def begin(config: TrainConfig, units: Units | None = None) -> None:
+    """The folder is this run's from now on; not before data and model are known to be possible.
+
+    Args:
+        config: of the run.
+        units: that the caller gave, so that a run that is killed in its first epoch keeps them.
+    """
     if getattr(rank_zero_only, "rank", 0) == 0:  # which alone writes
         remove_leftovers(*(config.folder / name for name in WRITTEN))
+        if units is not None:
+            write_json(
+                config.folder / "units.json", units
+            )  # first: with a config it can be resumed
         write_json(config.folder / "config.json", config)
 
 
@@ -264,7 +276,7 @@ def plan(config: TrainConfig) -> dict[str, Any]:
     world = config.trainer.devices * config.trainer.nodes
 
     def step() -> list[torch.Tensor]:
-        loss = forecaster.loss(batch)
+        loss = forecaster.loss(batch, config.loss)
         return list(torch.autograd.grad(loss, parameters, allow_unused=True))[:1]
 
     step()

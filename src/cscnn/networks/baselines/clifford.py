@@ -10,7 +10,8 @@ from cscnn._util.optional import require
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.clifford import check_algebra
 from cscnn.conv.export import PadGrid
-from cscnn.networks.baselines.residual import ResidualNet
+from cscnn.networks.baselines.residual import SIZES, ResidualNet
+from cscnn.networks.entries import register
 from cscnn.networks.grid import Grid
 from cscnn.networks.steerable import check_channels
 
@@ -40,6 +41,7 @@ class CliffordConv(nn.Module):
         return y
 
 
+@register("clifford_resnet", sizes=SIZES)
 class CliffordResNet(nn.Module):
     """The Clifford ResNet: multivector-valued kernels, geometric products instead of matrices.
 

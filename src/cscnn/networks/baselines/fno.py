@@ -12,8 +12,13 @@ from torch import Tensor, nn
 from cscnn._util.checks import check_int
 from cscnn._util.optional import require
 from cscnn.networks.baselines.residual import at_most_3d
+from cscnn.networks.entries import Sizes, register
+
+#: How it grows: by its modes, from the usual number on; layers of half the width ask for even ones.
+SIZES = Sizes(second="modes", values=tuple(sorted(range(2, 25), key=lambda m: abs(m - 12))), step=2)
 
 
+@register("fno", interface="components", sizes=SIZES)
 class FNO(nn.Module):
     """The Fourier neural operator of the package neuraloperator, without position embedding.
 

@@ -19,6 +19,7 @@ from cscnn._util.checks import check_int
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.grids import grid_symmetries, move_grid
 from cscnn.conv.precision import full_precision
+from cscnn.networks.entries import Sizes, register
 from cscnn.networks.grid import Grid
 
 #: Modes kept along each axis unless told otherwise, by the dimension of the grid.
@@ -177,6 +178,14 @@ def _flat_index(positions: Tensor, shape: Sequence[int]) -> Tensor:
     return index
 
 
+def _sizes() -> Sizes:
+    """How it grows: with other numbers of modes, then of layers, if the widths are not enough."""
+    modes: tuple[dict[str, int], ...] = tuple({"modes": m} for m in (4, 3, 5, 2, 6, 1, 7, 8))
+    layers = ({"layers": n, **m} for n in (3, 5, 2, 6) for m in ({}, *modes))
+    return Sizes(second="hidden", ratio=HIDDEN, fallbacks=(*modes, *layers))
+
+
+@register("gfno", interface="metric components", sizes=_sizes(), on_meta=True)
 class GFNO(nn.Module):
     """The group-equivariant Fourier neural operator, for the symmetries of the grid.
 

@@ -9,7 +9,11 @@ from torch import Tensor, nn
 from cscnn._util.checks import check_int
 from cscnn.conv.export import TORCH_CONVS, PadGrid
 from cscnn.networks.blocks import split_width
+from cscnn.networks.entries import Sizes, register
 from cscnn.networks.grid import Grid
+
+#: How residual networks grow: beside the width, by the number of blocks.
+SIZES = Sizes(pairs=True, fallbacks=tuple({"blocks": b} for b in (9, 7, 10, 6, 11, 5, 12, 4)))
 
 
 class PaddedConv(nn.Module):
@@ -90,6 +94,7 @@ class ResidualNet(nn.Module):
         return y
 
 
+@register("resnet", interface="components", sizes=SIZES, on_meta=True)
 class ResNet(ResidualNet):
     """The plain ResNet: the form of `CSResNet`, on components, with nothing built in.
 

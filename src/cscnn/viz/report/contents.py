@@ -61,7 +61,7 @@ class Contents:
         """A number of the evaluation, or None if it was not measured or is not finite.
 
         Args:
-            measure: takes it, e.g. ``lambda e: e.one_step.total.mse``.
+            measure: takes it, e.g. ``lambda e: e.cost.parameters``.
         """
         return None if self.evaluation is None else known(measure(self.evaluation))
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from cscnn.forecasting.evaluation.results import RolloutErrors, known
+from cscnn.viz.numbers import listing
 from cscnn.viz.report.charts import Chart, Series, line_chart
 from cscnn.viz.report.contents import Contents, comparable
 from cscnn.viz.report.section import Section
@@ -117,7 +118,8 @@ def learning(runs: Sequence[Contents]) -> Section:
         lines.append(Series(f"{run.label}, training", epochs, train, run.style, faint=validated))
         if validated:
             lines.append(Series(f"{run.label}, validation", epochs, valid, run.style))
-    text = "Mean square error in the units of the network."
+    losses = listing(list(dict.fromkeys(run.config.loss for run in runs)))
+    text = f"What training minimises ({losses}), in the units of the network."
     chart = line_chart("Loss", text, lines, "epoch", "loss")
     return Section("learning", "Learning", "learning.html", [chart] if chart else [])
 

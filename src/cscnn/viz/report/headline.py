@@ -99,13 +99,14 @@ def cards(runs: Sequence[Contents]) -> list[Card]:
 
 def _one_step(runs: Sequence[Contents]) -> Card:
     persistence = first_known(
-        run.number(lambda e: e.one_step.persistence.relative_l2) for run in runs
+        run.number(lambda e: e.one_step.persistence.get("relative_l2")) for run in runs
     )
+    squares = [run.number(lambda e: e.one_step.total.get("mse")) for run in runs]
     return Card(
         "How accurate is a forecast?",
         "Relative L² error of one step on test data, which no run was trained on.",
-        [run.number(lambda e: e.one_step.total.relative_l2) for run in runs],
-        [f"mean square error {number(run.number(lambda e: e.one_step.total.mse))}" for run in runs],
+        [run.number(lambda e: e.one_step.total.get("relative_l2")) for run in runs],
+        [f"mean square error {number(square)}" for square in squares],
         percent,
         None
         if persistence is None or not comparable(runs)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import cscnn
+from cscnn._util.checks import check_folder
 from cscnn._util.files import write_text
 from cscnn._util.optional import require
 from cscnn.viz.figures import matplotlib
@@ -38,9 +39,7 @@ def write_report(folders: Sequence[str | Path], out: str | Path = "report.html")
     Returns:
         its path.
     """
-    out = Path(out)
-    if not out.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {out.parent} to write {out.name} into")
+    out = check_folder(Path(out))
     write_text(out, render(load_runs(folders)))
     return out
 

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from cscnn.forecasting.evaluation.results import Errors, Evaluation, ObserverErrors, known
+from cscnn.forecasting.evaluation.metrics import METRICS
+from cscnn.forecasting.evaluation.results import Evaluation, ObserverErrors, known
 from cscnn.viz.numbers import count, number, percent, size
 from cscnn.viz.report.contents import Contents, comparable, first_known, largest
 from cscnn.viz.report.section import Section
@@ -111,33 +112,27 @@ def rows(runs: Sequence[Contents]) -> dict[str, list[Row]]:
 
 
 def _one_step(runs: Sequence[Contents]) -> list[Row]:
-    measures: tuple[tuple[str, Callable[[Errors], float], Show], ...] = (
-        ("relative L² error", lambda e: e.relative_l2, percent),
-        ("mean square error", lambda e: e.mse, number),
-        ("error by standard deviation (VRMSE)", lambda e: e.vrmse, number),
-        ("error of the spectrum", lambda e: e.spectrum_error, number),
-    )
-    group = [_errors(runs, *measure) for measure in measures]
-    fields = dict.fromkeys(
-        name for run in runs if run.evaluation for name in run.evaluation.one_step.fields
-    )
-    for name in fields:
-        values = [
-            known(run.evaluation.one_step.fields[name].relative_l2)
-            if run.evaluation and name in run.evaluation.one_step.fields
-            else None
-            for run in runs
-        ]
-        group.append(Row(f"relative L² error of {name}", values, percent))
-    return group
+    measured = [run.evaluation.one_step for run in runs if run.evaluation]
+    names = dict.fromkeys(name for one_step in measured for name in one_step.total)
+    fields = dict.fromkeys(name for one_step in measured for name in one_step.fields)
+    group = [_errors(runs, name) for name in names]
+    return group + [_field_error(runs, name) for name in fields]
 
 
-def _errors(
-    runs: Sequence[Contents], label: str, error: Callable[[Errors], float], show: Show
-) -> Row:
-    persistence = _each(runs, lambda e: error(e.one_step.persistence))
-    values = _each(runs, lambda e: error(e.one_step.total))
-    return Row(label, values, show, persistence=first_known(persistence))
+def _field_error(runs: Sequence[Contents], field: str) -> Row:
+    values = _each(runs, lambda e: e.one_step.fields.get(field, {}).get("relative_l2"))
+    return Row(f"relative L² error of {field}", values, percent)
+
+
+def _errors(runs: Sequence[Contents], name: str) -> Row:
+    """The row of a metric, which may be one that this version does not know."""
+    metric = METRICS.get(name)
+    persistence = _each(runs, lambda e: e.one_step.persistence.get(name))
+    values = _each(runs, lambda e: e.one_step.total.get(name))
+    if metric is None:
+        return Row(name, values, better=0, persistence=first_known(persistence))
+    show = percent if metric.percent else number
+    return Row(metric.title, values, show, metric.better, first_known(persistence))
 
 
 def _rollout(runs: Sequence[Contents]) -> list[Row]:

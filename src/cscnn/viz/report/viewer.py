@@ -9,7 +9,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 
+from cscnn.algebra.grids import cell_means
 from cscnn.forecasting.evaluation.results import Samples
 from cscnn.forecasting.task import Task
 from cscnn.viz.report.contents import Contents
@@ -85,19 +87,19 @@ def make_viewer(runs: Sequence[Contents], chosen: list[int], budget: int = BUDGE
         )
         for name, i, label in components(task)
     ]
-    steps, coarse, kept = _reduction(quantities, budget)
+    steps, coarsen, kept = _reduction(quantities, budget)
     notes = [_cut(samples[0])] if samples[0].space > 2 else []
     if len(steps) < len(quantities[0].targets[0]):
         notes.append(f"{len(steps)} of {len(quantities[0].targets[0])} steps are shown")
-    if coarse > 1:
-        notes.append(f"cells of {coarse} × {coarse} points are averaged")
+    if coarsen > 1:
+        notes.append(f"cells of {coarsen} × {coarsen} points are averaged")
     if kept < len(quantities):
         notes.append(f"the first {kept} of {len(quantities)} components are shown")
     shown = [
         Quantity(
             q.label,
-            [_coarsen(a[steps], coarse) for a in q.targets],
-            [_coarsen(a[steps], coarse) for a in q.predictions],
+            [_coarse(a[steps], coarsen) for a in q.targets],
+            [_coarse(a[steps], coarsen) for a in q.predictions],
         )
         for q in quantities[:kept]
     ]
@@ -156,32 +158,31 @@ def _reduction(quantities: Sequence[Quantity], budget: int) -> tuple[np.ndarray,
     targets = quantities[0].targets
     same = all(np.array_equal(targets[0], target, equal_nan=True) for target in targets)
     planes = 2 * len(targets) + (1 if same else len(targets))  # equal ones are stored once
-    count, coarse, kept = min(frames, FRAMES), 1, len(quantities)
+    count, coarsen, kept = min(frames, FRAMES), 1, len(quantities)
 
     def total() -> int:
-        return kept * planes * count * (width // coarse) * (height // coarse)
+        return kept * planes * count * (width // coarsen) * (height // coarsen)
 
     while total() > budget:
-        if min(width, height) // coarse >= 96:
-            coarse *= 2
+        if min(width, height) // coarsen >= 96:
+            coarsen *= 2
         elif count > 16:
             count = max(16, count * 3 // 4)
-        elif min(width, height) // coarse >= 32:
-            coarse *= 2
+        elif min(width, height) // coarsen >= 32:
+            coarsen *= 2
         elif kept > 1:
             kept -= 1
         elif count > 1:
             count //= 2
-        elif min(width, height) // coarse > 1:
-            coarse *= 2
+        elif min(width, height) // coarsen > 1:
+            coarsen *= 2
         else:
             break
-    return np.unique(np.linspace(0, frames - 1, count).round().astype(int)), coarse, kept
+    return np.unique(np.linspace(0, frames - 1, count).round().astype(int)), coarsen, kept
 
 
-def _coarsen(values: np.ndarray, by: int) -> np.ndarray:
-    if by == 1:
-        return values
-    frames, width, height = values.shape[0], values.shape[1] // by, values.shape[2] // by
-    cut = values[:, : width * by, : height * by]
-    return cut.reshape(frames, width, by, height, by).mean((2, 4))
+def _coarse(planes: np.ndarray, coarsen: int) -> np.ndarray:
+    """Means over cells of planes (frames, x, y); points that fill no cell are left out."""
+    width, height = (n - n % coarsen for n in planes.shape[1:])
+    cut = torch.from_numpy(planes[:, :width, :height])
+    return cell_means(cut, coarsen, axes=(1, 2)).numpy()
