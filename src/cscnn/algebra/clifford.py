@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from cscnn._util.checks import check_int
+from cscnn._util.torch_private import tracing
 from cscnn.algebra import group
 from cscnn.algebra.bilinear import BilinearTable, bilinear
 from cscnn.algebra.blades import (
@@ -20,7 +21,7 @@ from cscnn.algebra.blades import (
     product_sign,
     product_terms,
 )
-from cscnn.algebra.constants import constant, tracing
+from cscnn.algebra.constants import constant
 
 
 class CliffordAlgebra:

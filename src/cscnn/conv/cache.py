@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import operator
+import threading
+from collections import defaultdict
 
+import torch
 from torch import Tensor, nn
+from torch.nn.utils.parametrize import is_parametrized
 
+from cscnn._util.torch_private import flatten_tensors, forward_hooks, global_hooks, members
 from cscnn.conv.spectral.engine import Matrices, kernel_matrices
 from cscnn.conv.spectral.overlap import Tiling
 
@@ -16,53 +21,85 @@ MAX_TILINGS = 4
 class ModuleState:
     """The tensors of a module as they are now, to notice later whether one of them changed.
 
-    Notices replaced parameters, buffers and submodules, and everything that is written into a
-    tensor in place, except through its ``.data``, which torch does not record.
+    Their bits are compared with a copy. The versions that torch counts are not enough: fused
+    optimisers do not raise them, nor do edits through ``.data``, numpy or dlpack.
+
+    Args:
+        module: in eval mode. Gradients must be off.
+
+    Attributes:
+        watchable: whether what the module computes depends on these tensors alone. Hooks and
+            parametrisations of submodules can read anything, and other types of tensors (sharded,
+            fake, on the device "meta") may have no bits to compare.
     """
 
     def __init__(self, module: nn.Module):
-        self._entries: list[tuple[dict[str, Any], dict[str, Any]]] = []
-        tensors: dict[int, Tensor] = {}
-        for child in module.modules():
-            for entries in (child._parameters, child._buffers, child._modules):
-                self._entries.append((entries, dict(entries)))
-                tensors.update({id(t): t for t in entries.values() if isinstance(t, Tensor)})
-        self.tensors = list(tensors.values())
-        #: Whether changes can be noticed: tensors made in inference mode do not record them.
-        self.watchable = not any(t.is_inference() for t in self.tensors)
-        self._versions = self._now() if self.watchable else []
-        # Aliases keep the memory taken, so that an address stays that of one tensor.
-        self._aliases = [t.detach() for t in self.tensors]
+        self._modules = list(module.modules())
+        below = self._modules[1:]
+        self._entries = [d for child in self._modules for d in members(child)]
+        self._entries += [d for child in below for d in forward_hooks(child)]
+        self._values = self._current_values()
+        tensors = {id(t): t for t in self._values if isinstance(t, Tensor)}.values()
+        self.watchable = (
+            not any(is_parametrized(child) or any(forward_hooks(child)) for child in below)
+            and all(type(t) in (Tensor, nn.Parameter) and not t.is_meta for t in tensors)
+            and self._in_order()
+        )
+        groups = defaultdict(list)
+        if self.watchable:
+            for t in tensors:
+                groups[t.dtype, t.device].append(t)
+        self._groups = [(*group, _filler(group)) for group in groups.values()]
+        self._bits = self._current_bits()
 
-    def _now(self) -> list[tuple[int, int]]:
-        return [(t.data_ptr(), t._version) for t in self.tensors]
+    def _current_values(self) -> list[object]:
+        return [value for entries in self._entries for value in entries.values()]
+
+    def _in_order(self) -> bool:
+        """Whether the module is in eval mode in all its parts, and nothing watches all modules."""
+        return not (global_hooks() or any(map(operator.attrgetter("training"), self._modules)))
+
+    def _current_bits(self) -> list[Tensor]:
+        return [flatten_tensors(group).view(torch.int64) for group in self._groups]
 
     def unchanged(self) -> bool:
-        """Whether all tensors are what and where they were."""
-        return self.watchable and (
-            all(
-                len(entries) == len(before)
-                and all(entries.get(name) is value for name, value in before.items())
-                for entries, before in self._entries
-            )
-            and self._now() == self._versions
+        """Whether all tensors are what they were, to the last bit."""
+        if not (self.watchable and self._in_order()):
+            return False
+        values = self._current_values()
+        return (
+            len(values) == len(self._values)
+            and all(map(operator.is_, values, self._values))
+            and all(map(torch.equal, self._current_bits(), self._bits))
         )
 
 
+def _filler(tensors: list[Tensor]) -> Tensor:
+    """Zeros that complete tensors of one dtype to a multiple of eight bytes."""
+    size = sum(t.numel() for t in tensors) * tensors[0].element_size()
+    return tensors[0].new_zeros(-size % 8 // tensors[0].element_size())
+
+
 class KernelCache:
-    """An expanded kernel, its bias and its spectra."""
+    """An expanded kernel, its bias and its spectra. Threads may share it."""
 
     def __init__(self, state: ModuleState, kernel: Tensor, bias: Tensor | None):
         self.state, self.kernel, self.bias = state, kernel, bias
         self._matrices: dict[Tiling, Matrices] = {}
+        self._lock = threading.Lock()
 
     def matrices(self, tiling: Tiling) -> Matrices:
         """The kernel's spectrum for a tiling."""
-        if tiling not in self._matrices:
-            if len(self._matrices) >= MAX_TILINGS:
+        with self._lock:
+            known = self._matrices.get(tiling)
+        if known is not None:
+            return known
+        matrices = kernel_matrices(self.kernel, tiling)
+        with self._lock:
+            while len(self._matrices) >= MAX_TILINGS:
                 self._matrices.pop(next(iter(self._matrices)))
-            self._matrices[tiling] = kernel_matrices(self.kernel, tiling)
-        return self._matrices[tiling]
+            self._matrices[tiling] = matrices
+        return matrices
 
 
 class SharedKernel:
