@@ -1,5 +1,6 @@
 """Kernels that are kept between calls: never stale, whoever writes into their tensors."""
 
+import sys
 import threading
 
 import pytest
@@ -132,21 +133,25 @@ def test_threads_with_many_grids(monkeypatch):
     monkeypatch.setattr(cache, "MAX_TILINGS", 1)
     monkeypatch.setattr(cache, "kernel_matrices", lambda kernel, tiling: {"of": tiling})
     shared = cache.KernelCache(None, None, None)
-    errors = []
+    errors, interval = [], sys.getswitchinterval()
 
     def work(seed):
         try:
-            for call in range(2000):
+            for call in range(50000):
                 tiling = (seed * call) % 5
                 assert shared.matrices(tiling) == {"of": tiling}
         except Exception as error:
             errors.append(error)
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(1, 9)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
     assert not errors
     assert len(shared._matrices) == 1
 

@@ -14,6 +14,7 @@ from cscnn.kernels import (
     SteerableKernel,
     find_orbits,
 )
+from cscnn.kernels.implicit import scalar_shell
 from cscnn.testing import assert_steerable, relative_error, steerability_errors
 from tests.conftest import metric_name, metrics, signatures
 from tests.kernels.samples import grid, groups
@@ -133,6 +134,21 @@ def test_options_of_the_implicit_kernel(options):
     assert ("head" in dict(kernel.named_parameters())) == options.get("learn_head", True)
     assert ("mask_width" in dict(kernel.named_parameters())) == options.get("mask", True)
     assert_steerable(kernel)
+
+
+@pytest.mark.parametrize("width", [0.0, 1e-12, 1e-30])
+def test_shells_without_width(width):
+    """Their limit: 1 at η = 0 and else 0, with finite gradients."""
+    kernel = ImplicitKernel(CliffordAlgebra((1, -1)), 1, 1)
+    with torch.no_grad():
+        kernel.position_width.fill_(width)
+    eta = torch.tensor([-2.0, 0.0, 1e-6, 1.0], requires_grad=True)
+    shell = scalar_shell(eta, kernel.position_width)
+    assert shell.tolist() == [0, 1, 0, 0]
+    kernel(torch.randn(4, 2)).square().sum().backward()
+    shell.sum().backward()
+    assert eta.grad.isfinite().all()
+    assert all(p.grad.isfinite().all() for p in kernel.parameters())
 
 
 def test_extra_inputs_transform_with_the_kernel():

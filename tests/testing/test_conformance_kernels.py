@@ -37,7 +37,7 @@ class UnevenKernel(CompleteKernel):
 
 
 TestUserKernel = conformance.kernel(
-    lambda algebra, c_in, c_out: UserKernel(algebra, c_in, c_out, hidden_dim=4),
+    lambda algebra, c_in, c_out: UserKernel(algebra, c_in, c_out, Complete(hidden_dim=4)),
     metrics=[(1, 1), (1, -1, -1)],
 )
 

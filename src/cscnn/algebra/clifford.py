@@ -61,6 +61,7 @@ class CliffordAlgebra:
             for product in ("geometric", "wedge", "left_contraction")
         }
         self._signs = _sign_vectors(self.metric)
+        self.form = self._signs["form"]  # η_A = <e_A, e_A> for each blade A
         self._pseudoscalar_product = _pseudoscalar_product(self.metric)
 
     @classmethod
@@ -178,7 +179,7 @@ class CliffordAlgebra:
 
     def blade_square(self, blade: int) -> int:
         """e_A e_A for the blade of that index, +1 or -1."""
-        return self._signs["form"][blade] * self._signs["reverse"][blade]
+        return self.form[blade] * self._signs["reverse"][blade]
 
     def versor_inverse(self, v: Tensor) -> Tensor:
         """v^-1 = reverse(v) / (v reverse(v)) for versors, i.e. products of non-null vectors.
@@ -341,12 +342,17 @@ def same_device(x: Tensor, y: Tensor, x_name: str, y_name: str) -> None:
 
 
 def check_dtype(x: Tensor, name: str) -> None:
-    """Raise unless x is a real floating tensor."""
+    """Raise unless x is a dense real floating tensor."""
     if not isinstance(x, Tensor):
         hint = ": use torch.from_numpy" if type(x).__name__ == "ndarray" else ""
         raise TypeError(f"{name} must be a torch.Tensor, got {type(x).__name__}{hint}")
     if not x.is_floating_point():
-        raise TypeError(f"{name} must have a real floating dtype such as float32, got {x.dtype}")
+        hint = ": use x.real and x.imag as two channels" if x.is_complex() else ""
+        raise TypeError(
+            f"{name} must have a real floating dtype such as float32, got {x.dtype}{hint}"
+        )
+    if x.layout != torch.strided:
+        raise TypeError(f"{name} must be a dense tensor, got {x.layout}: use x.to_dense()")
 
 
 @cache

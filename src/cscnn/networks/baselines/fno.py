@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from cscnn._util.checks import check_int
 from cscnn._util.optional import require
 from cscnn.networks.baselines.residual import at_most_3d
+from cscnn.networks.batches import compute_nonempty
 
 
 class FNO(nn.Module):
@@ -73,6 +74,6 @@ class FNO(nn.Module):
         return state
 
     def forward(self, x: Tensor) -> Tensor:
-        y = self.network(x)
+        y = compute_nonempty(self.network, x)
         assert isinstance(y, Tensor)
         return y
