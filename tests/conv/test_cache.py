@@ -167,3 +167,17 @@ def test_made_in_inference_mode():
         second = conv(x)
         assert not torch.allclose(second, first)
         assert torch.equal(second, fresh_output(conv, x))
+
+
+def test_any_memory_order_of_parameters():
+    """Memory without gaps can be compared, e.g. after ``to(memory_format=torch.channels_last)``."""
+    conv = build((1, -1), kernel="complete").eval().to(memory_format=torch.channels_last)
+    assert not conv.kernel.radial.weight.is_contiguous()
+    x = torch.randn(FIELD)
+    before = output(conv, x)
+    assert conv._cache is not None
+    conv.kernel.radial.weight.data[0, 0, 0] += 1
+    assert not torch.allclose(output(conv, x), before)
+    conv.kernel.radial.weight.data = torch.zeros(1).expand_as(conv.kernel.radial.weight)
+    output(conv, x)
+    assert conv._cache is None  # numbers that share memory are not worth it

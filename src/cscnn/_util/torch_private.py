@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -83,11 +83,6 @@ def forward_hooks(module: nn.Module) -> tuple[dict[int, Any], ...]:
 def global_hooks() -> bool:
     """Whether there are hooks on all modules."""
     return bool(nn_module._has_any_global_hook())
-
-
-def flatten_tensors(tensors: Sequence[Tensor]) -> Tensor:
-    """All numbers of tensors of one dtype and device, as a new tensor, in one call."""
-    return torch._utils._flatten_dense_tensors(tensors)  # type: ignore[no-any-return]
 
 
 def add_products_(

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import operator
 import threading
-from collections import defaultdict
+from itertools import chain
+from operator import attrgetter, is_
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized
 
-from cscnn._util.torch_private import flatten_tensors, forward_hooks, global_hooks, members
+from cscnn._util.torch_private import forward_hooks, global_hooks, members
 from cscnn.conv.spectral.engine import Matrices, kernel_matrices
 from cscnn.conv.spectral.overlap import Tiling
 
 #: Shapes of fields whose tiles are remembered, for kernels that meet several.
 MAX_TILINGS = 4
+#: Bytes of a tensor that is compared alone.
+LARGE = 1 << 14
 
 
 class ModuleState:
@@ -28,56 +31,73 @@ class ModuleState:
         module: in eval mode. Gradients must be off.
 
     Attributes:
-        watchable: whether what the module computes depends on these tensors alone. Hooks and
-            parametrisations of submodules can read anything, and other types of tensors (sharded,
-            fake, on the device "meta") may have no bits to compare.
+        watchable: whether what the module computes depends on these tensors alone, and they have
+            bits to compare. Hooks and parametrisations of submodules can read anything.
     """
 
     def __init__(self, module: nn.Module):
         self._modules = list(module.modules())
         below = self._modules[1:]
         self._entries = [d for child in self._modules for d in members(child)]
-        self._entries += [d for child in below for d in forward_hooks(child)]
+        self._hooks = [d for child in below for d in forward_hooks(child)]
         self._values = self._current_values()
-        tensors = {id(t): t for t in self._values if isinstance(t, Tensor)}.values()
+        self._tensors = [t for t in dict.fromkeys(self._values) if isinstance(t, Tensor)]
+        self._aliases = [t.detach() for t in self._tensors]  # of the memory of now
+        memory = [m for m in map(_memory, self._aliases) if m is not None]
         self.watchable = (
-            not any(is_parametrized(child) or any(forward_hooks(child)) for child in below)
-            and all(type(t) in (Tensor, nn.Parameter) and not t.is_meta for t in tensors)
-            and self._in_order()
+            self._depends_on_tensors_alone()
+            and not any(map(is_parametrized, below))
+            and len({t.device for t in self._tensors}) == 1
+            and len(memory) == len(self._tensors)
         )
-        groups = defaultdict(list)
-        if self.watchable:
-            for t in tensors:
-                groups[t.dtype, t.device].append(t)
-        self._groups = [(*group, _filler(group)) for group in groups.values()]
-        self._bits = self._current_bits()
+        self._small, self._large = _pieces(memory) if self.watchable else ([], [])
+        self._copies = [piece.clone() for piece in self._bits()] if self.watchable else []
 
-    def _current_values(self) -> list[object]:
-        return [value for entries in self._entries for value in entries.values()]
+    def _current_values(self) -> list[Any]:
+        """Parameters, buffers and submodules."""
+        return list(chain.from_iterable(map(dict.values, self._entries)))
 
-    def _in_order(self) -> bool:
-        """Whether the module is in eval mode in all its parts, and nothing watches all modules."""
-        return not (global_hooks() or any(map(operator.attrgetter("training"), self._modules)))
+    def _depends_on_tensors_alone(self) -> bool:
+        """Without hooks, and in eval mode in all parts."""
+        training = any(map(attrgetter("training"), self._modules))
+        return not (training or any(self._hooks) or global_hooks())
 
-    def _current_bits(self) -> list[Tensor]:
-        return [flatten_tensors(group).view(torch.int64) for group in self._groups]
+    def _bits(self) -> list[Tensor]:
+        return [torch.cat(self._small).view(torch.int64), *self._large]
 
     def unchanged(self) -> bool:
         """Whether all tensors are what they were, to the last bit."""
-        if not (self.watchable and self._in_order()):
+        if not (self.watchable and self._depends_on_tensors_alone()):
             return False
         values = self._current_values()
         return (
             len(values) == len(self._values)
-            and all(map(operator.is_, values, self._values))
-            and all(map(torch.equal, self._current_bits(), self._bits))
+            and all(map(is_, values, self._values))
+            and all(map(Tensor.is_set_to, self._tensors, self._aliases))
+            and all(map(torch.equal, self._bits(), self._copies))
         )
 
 
-def _filler(tensors: list[Tensor]) -> Tensor:
-    """Zeros that complete tensors of one dtype to a multiple of eight bytes."""
-    size = sum(t.numel() for t in tensors) * tensors[0].element_size()
-    return tensors[0].new_zeros(-size % 8 // tensors[0].element_size())
+def _memory(t: Tensor) -> Tensor | None:
+    """The bytes of a tensor in the order of their addresses, a view; None if that has gaps.
+
+    Sharded, fake and other types of tensors, and those on the device "meta", have none either.
+    """
+    if type(t) is not Tensor or t.is_meta or t.layout != torch.strided:
+        return None
+    dense = t.permute(sorted(range(t.dim()), key=t.stride, reverse=True))
+    return dense.view(-1).view(torch.uint8) if dense.is_contiguous() else None
+
+
+def _pieces(memory: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    """Pieces of memory to be joined and compared at once, and those that are compared alone.
+
+    Joining saves calls and copies memory. On accelerators each comparison waits for the device.
+    """
+    large = [m for m in memory if m.numel() > LARGE and m.numel() % 8 == 0 and m.is_cpu]
+    small = [m for m in memory if not any(m is piece for piece in large)]
+    filler = -sum(m.numel() for m in small) % 8  # never none, which would slow down torch.cat
+    return [*small, memory[0].new_zeros(filler or 8)], [m.view(torch.int64) for m in large]
 
 
 class KernelCache:

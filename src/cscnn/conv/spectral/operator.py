@@ -84,12 +84,12 @@ def _tiling(
     grades: Sequence[int],
     parity: bool,
 ) -> Tiling:
-    grid, kernel, shift, circular = map(tuple, (x.shape[2:], weight.shape[2:], shift, circular))
+    grid, kernel = tuple(x.shape[2:]), tuple(weight.shape[2:])
     if not counts:
         (batch, c_in), c_out, itemsize = x.shape[:2], weight.shape[0], max(4, x.element_size())
         planned = plan_tiles(
-            grid, kernel, shift, circular, batch, c_in, c_out, parity, itemsize, x.device.type,
-            "spectral",
+            grid, kernel, tuple(shift), tuple(circular), batch, c_in, c_out, parity, itemsize,
+            x.device.type, "spectral",
         )  # fmt: skip
         assert planned is not None
         counts = planned

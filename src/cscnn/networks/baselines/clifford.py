@@ -99,7 +99,7 @@ class CliffordResNet(nn.Module):
         check_channels(self, x)
         try:
             y = compute_nonempty(self.network, x.contiguous())
-        except torch.linalg.LinAlgError as error:
+        except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
             largest = x.detach().abs().max().item()
             raise ValueError(
                 "the norms of cliffordlayers cannot invert the covariance of these fields, whose "
