@@ -13,7 +13,7 @@ from benchmarks.competitors import other_libraries, torch_conv
 from benchmarks.registry import Case, Work, benchmark
 from benchmarks.work import forward_backward
 from cscnn.algebra import CliffordAlgebra
-from cscnn.conv import CliffordSteerableConv
+from cscnn.conv import CliffordSteerableConv, use_backend
 from cscnn.networks import CSBlock
 from cscnn.nn import MVGELU
 
@@ -52,9 +52,8 @@ class Setup:
         """Our convolution; of the same weights for all backends."""
         torch.manual_seed(0)
         algebra = CliffordAlgebra(self.metric)
-        return CliffordSteerableConv(
-            algebra, self.channels, self.channels, self.kernel_size, backend=backend
-        )
+        conv = CliffordSteerableConv(algebra, self.channels, self.channels, self.kernel_size)
+        return use_backend(conv, backend)
 
     def torch_conv(self) -> nn.Module:
         """The convolution of torch that ours replaces."""

@@ -3,6 +3,7 @@
 import torch
 
 from cscnn import CliffordAlgebra, CliffordSteerableConv
+from cscnn.conv import use_backend
 from cscnn.kernels import Complete, Implicit
 
 FIELD = (2, 2, 6, 5, 4)
@@ -11,7 +12,7 @@ FIELD = (2, 2, 6, 5, 4)
 SMALL = {"implicit": Implicit(num_layers=2, hidden_dim=4), "complete": Complete(hidden_dim=4)}
 
 
-def build(metric, c_in=2, c_out=3, kernel_size=3, kernel="implicit", **options):
+def build(metric, c_in=2, c_out=3, kernel_size=3, kernel="implicit", backend="auto", **options):
     """A convolution with a small kernel, by name, or with the given one."""
     kernel = SMALL[kernel] if isinstance(kernel, str) else kernel
     conv = CliffordSteerableConv(
@@ -19,7 +20,7 @@ def build(metric, c_in=2, c_out=3, kernel_size=3, kernel="implicit", **options):
     )
     if conv.bias is not None:
         torch.nn.init.normal_(conv.bias)
-    return conv
+    return use_backend(conv, backend)
 
 
 def twin(conv):

@@ -104,10 +104,8 @@ def test_builds_the_kernel_with_its_options(size):
                 algebra,
                 2,
                 3,
-                group="SO",
-                radial="rings",
+                Complete(group="SO", radial="rings", hidden_dim=5),
                 points=points,
-                hidden_dim=5,
                 ring_spacing=2 / (max(size) - 1),
             )
         ),
@@ -120,9 +118,7 @@ def test_builds_the_kernel_with_its_options(size):
                 algebra,
                 2,
                 3,
-                num_layers=2,
-                hidden_dim=3,
-                mask=False,
+                Implicit(num_layers=2, hidden_dim=3, mask=False),
                 points=points,
                 scale=20 / (size[0] * size[1]) ** 0.5,
             )
@@ -186,7 +182,12 @@ def test_a_choice_of_your_own():
 
         def build(self, algebra, c_in, c_out, points, kernel_size=None):
             return CompleteKernel(
-                algebra, c_in, c_out, radial="rings", points=points, ring_spacing=self.spacing
+                algebra,
+                c_in,
+                c_out,
+                Complete(radial="rings"),
+                points=points,
+                ring_spacing=self.spacing,
             )
 
     conv = CliffordSteerableConv(CliffordAlgebra((1, -1)), 2, 3, 3, kernel=Rings(spacing=0.25))

@@ -8,7 +8,9 @@ import torch
 from cscnn import CliffordAlgebra
 from cscnn.algebra.bilinear import PLANES_FROM, by_blocks, gathered
 from cscnn.kernels import (
+    Complete,
     CompleteKernel,
+    Implicit,
     ImplicitKernel,
 )
 from cscnn.kernels.basis import SteerableBasis, monomials
@@ -93,7 +95,7 @@ def directions(algebra):
 def test_the_basis_is_complete(metric, special):
     """Its span at time-like, space-like and null points is the commutant: 4d, or 8d for SO."""
     algebra = CliffordAlgebra(metric)
-    basis = CompleteKernel(algebra, 1, 1, group="SO" if special else "O").basis
+    basis = CompleteKernel(algebra, 1, 1, Complete(group="SO" if special else "O")).basis
     assert len(basis) == (8 if special else 4) * algebra.dim
     for v in directions(algebra):
         assert torch.linalg.matrix_rank(span(algebra, basis, v)) == len(basis)
@@ -104,7 +106,7 @@ def test_the_basis_is_complete(metric, special):
 @pytest.mark.parametrize("special", [False, True], ids=["O+", "SO+"])
 def test_the_basis_is_complete_for_orthochronous_groups(metric, special):
     algebra = CliffordAlgebra(metric)
-    basis = CompleteKernel(algebra, 1, 1, group="SO+" if special else "O+").basis
+    basis = CompleteKernel(algebra, 1, 1, Complete(group="SO+" if special else "O+")).basis
     for v in directions(algebra):
         assert torch.linalg.matrix_rank(span(algebra, basis, v)) == len(basis)
         assert commutant_dimension(algebra, v, special, orthochronous=True) == len(basis)
@@ -122,7 +124,9 @@ def test_implicit_kernels_span_less(generator):
     algebra = CliffordAlgebra((1, 1))
     v = torch.tensor([0.6, 0.3], dtype=torch.float64)
     rows = [
-        ImplicitKernel(algebra, 1, 1, hidden_dim=4, num_layers=2).double()(v[None]).flatten()
+        ImplicitKernel(algebra, 1, 1, Implicit(hidden_dim=4, num_layers=2))
+        .double()(v[None])
+        .flatten()
         for _ in range(40)
     ]
     implicit = torch.linalg.matrix_rank(torch.stack(rows), tol=1e-10)
@@ -139,7 +143,8 @@ def test_two_implicit_convolutions_recover_the_missing_component():
     algebra = CliffordAlgebra((1, 1))
     points = grid(3, 2)
     first, second = (
-        ImplicitKernel(algebra, 2, 2, hidden_dim=4, num_layers=2).double()(points) for _ in range(2)
+        ImplicitKernel(algebra, 2, 2, Implicit(hidden_dim=4, num_layers=2)).double()(points)
+        for _ in range(2)
     )
     target = torch.tensor([1.0, 0.0], dtype=torch.float64)
     total = torch.zeros(4, 4, dtype=torch.float64)

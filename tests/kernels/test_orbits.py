@@ -8,6 +8,7 @@ from cscnn.algebra.group import GROUPS
 from cscnn.kernels import (
     Complete,
     CompleteKernel,
+    Implicit,
     ImplicitKernel,
     find_orbits,
     invariants,
@@ -77,7 +78,7 @@ def test_left_and_right_are_different_only_for_the_smallest_group_of_the_plane()
 @pytest.mark.parametrize("radial", ["network", "rings", "free"])
 def test_the_origin_is_not_on_the_light_cone(radial):
     algebra = CliffordAlgebra((1, -1))
-    kernel = CompleteKernel(algebra, 1, 1, radial=radial, points=grid(3, 2))
+    kernel = CompleteKernel(algebra, 1, 1, Complete(radial=radial), points=grid(3, 2))
     values = kernel.coefficients(find_orbits(grid(3, 2), algebra).invariants.to(torch.ones(())))
     orbits = find_orbits(grid(3, 2), algebra).invariants
     origin, cone = (((orbits.eta == 0) & (orbits.origin == o)).nonzero().item() for o in (1, 0))
@@ -103,7 +104,7 @@ def test_basis_kernels_start_with_equal_sizes():
 def test_weights_are_small_and_kernels_are_not(radial):
     """Constants make up for it, so that kernels learn as fast as plain convolutions do."""
     points = grid(5, 2)
-    kernel = CompleteKernel(CliffordAlgebra((1, 1)), 8, 8, radial=radial, points=points)
+    kernel = CompleteKernel(CliffordAlgebra((1, 1)), 8, 8, Complete(radial=radial), points=points)
     inputs = kernel.radial.weight[0].numel()
     for _ in range(2):
         size = kernel.radial.weight.square().mean().sqrt().item()
@@ -116,7 +117,7 @@ def test_weights_are_small_and_kernels_are_not(radial):
 
 def test_the_size_of_a_fixed_head_is_saved():
     a, b = (
-        ImplicitKernel(CliffordAlgebra((1, 1)), 1, 1, learn_head=False, points=grid(3, 2))
+        ImplicitKernel(CliffordAlgebra((1, 1)), 1, 1, Implicit(learn_head=False), points=grid(3, 2))
         for _ in range(2)
     )
     b.load_state_dict(a.state_dict())
@@ -129,7 +130,7 @@ def test_free_values_tell_close_orbits_apart():
         spacing=(1, 1.00008),
     )  # fmt: skip
     assert conv(torch.randn(1, 1, 5, 5, 4)).isfinite().all()
-    kernel = CompleteKernel(conv.algebra, 1, 1, radial="free", points=grid(3, 2)).double()
+    kernel = CompleteKernel(conv.algebra, 1, 1, Complete(radial="free"), points=grid(3, 2)).double()
     assert torch.vmap(kernel)(grid(3, 2)[None]).shape == (1, 9, 1, 4, 1, 4)
 
 

@@ -1,9 +1,21 @@
 """Our networks pass the suites that `cscnn.testing.conformance` offers for those of others."""
 
+import pytest
+
 from cscnn.geometry import all_pairs
 from cscnn.kernels import Complete
-from cscnn.networks import CSPointNet, CSResNet, CSUNet, Grid, Neighbourhood, SteerableResNet
+from cscnn.networks import (
+    CSPointNet,
+    CSResNet,
+    CSUNet,
+    FieldType,
+    Grid,
+    Neighbourhood,
+    SteerableResNet,
+    build,
+)
 from cscnn.testing import conformance
+from tests.networks.tiny import OPTIONS, need
 
 KERNEL = Complete(hidden_dim=4)
 TORUS = Grid(padding_mode="circular")
@@ -50,4 +62,19 @@ TestCSResNetOfThePaper = conformance.network(
 )
 TestCSUNet = conformance.network(unet, metrics=((1, 1),), multiple=2, compiles=False)
 TestSteerableResNet = conformance.network(steerable_resnet, metrics=((1, 1),), compiles=False)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_network_takes_empty_batches(name):
+    """Those of other packages too, whose layers do not."""
+    need(name)
+
+    def build_by_name(algebra, c_in, c_out):
+        types = (FieldType.full(algebra, c) for c in (c_in, c_out))
+        return build(name, *types, TORUS, width=2, **OPTIONS[name])
+
+    suite = conformance.network(build_by_name, metrics=[(1, 1)], multiple=4, compiles=False)
+    assert not conformance.failures(suite, "empty")
+
+
 TestCSPointNet = conformance.point_network(pointnet, metrics=((1, 1), (1, -1)), edges=all_pairs)

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from cscnn import CliffordAlgebra
-from cscnn.kernels import CompleteKernel
+from cscnn.kernels import Complete, CompleteKernel
 from tests.networks.tiny import PERIODIC, tiny
 
 with warnings.catch_warnings():
@@ -79,7 +79,7 @@ def test_multivectors_are_a_field_of_escnn(dim):
 def test_same_kernels_on_every_sphere(dim, radius):
     directions = torch.randn(8, dim, dtype=torch.float64)
     points = radius * torch.nn.functional.normalize(directions)
-    kernel = CompleteKernel(CliffordAlgebra((1,) * dim), 1, 1, radial="rings").double()
+    kernel = CompleteKernel(CliffordAlgebra((1,) * dim), 1, 1, Complete(radial="rings")).double()
     mine, other = ours(kernel, points), theirs(dim, points, [radius])
     count = 4 * dim if radius else dim + 1
     assert rank(mine) == rank(other) == rank(torch.cat([mine, other])) == count

@@ -167,6 +167,16 @@ def test_says_what_it_cannot_do():
         GFNO((1,) * 5, 1, 1)
 
 
+def test_after_inference_mode_gradients_still_work():
+    """The group is kept for all models of a process, whoever asked for it first."""
+    point_group.cache_clear()
+    with torch.inference_mode():
+        GFNO((1, 1), 1, 1, width=1, modes=1, layers=1)
+    model = GFNO((1, 1), 1, 1, width=1, modes=1, layers=1)
+    model(torch.randn(1, 1, 4, 4)).sum().backward()
+    assert model.lifting.weight.grad is not None
+
+
 def test_works_under_autocast():
     model = GFNO((1, 1), 3, 3, width=2, modes=2, layers=2)
     x = torch.randn(1, 3, 6, 6)

@@ -143,6 +143,8 @@ def test_product_gates_are_bounded_where_grades_cancel():
     x = 1000 * torch.tensor([1.0, 0.0, 1.0, 0.0]).expand(1, 1, 4)
     assert algebra.norm_squared(x).item() == 0
     assert gate(x).abs().max() < 4 * x.abs().max()
+    large = 1e25 * torch.tensor([1.0, 0.0, 1.0, 0.0]).expand(1, 1, 4)
+    assert relative_error(gate(large) / 1e22, gate(x)) < 1e-2  # squares overflow float32
     null = 1000 * torch.tensor([1e-3, 1.0, 1.0, 0.0]).expand(1, 1, 4)
     assert gate(null).abs().max() > null.abs().max()  # no invariant sees how large it is
 
@@ -216,11 +218,26 @@ def test_published_network():
 # --- input, registry ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["resnet", "cs_resnet"])
+@pytest.mark.parametrize("name", ["resnet", "cs_resnet", "clifford_resnet", "gfno"])
 def test_wrong_input_is_refused(name):
     network = tiny(name, PLANE)
     with pytest.raises(ValueError, match=r"shape \(batch, 5, \*, \*, 4\), got \(1, 3, 8, 8, 4\)"):
         network(torch.randn(1, 3, 8, 8, 4))
+    x = sample(PLANE)
+    with pytest.raises(TypeError, match=r"float64 but the network's weights are torch\.float32"):
+        network(x.double())
+    with pytest.raises(TypeError, match="must be a dense tensor"):
+        network(x.to_sparse())
+    with pytest.raises(TypeError, match=r"real floating dtype .*, got torch\.complex64"):
+        network(x.to(torch.complex64))
+
+
+def test_fields_that_clifford_norms_cannot_take():
+    """Their covariances overflow, and cliffordlayers does not say so."""
+    x = sample(PLANE)
+    with pytest.raises(ValueError, match=r"largest number is \d.*e\+2\d: bring them to a size"):
+        tiny("clifford_resnet", PLANE)(1e20 * x)
+    assert tiny("clifford_resnet", PLANE, norm=False)(1e20 * x).isfinite().all()
 
 
 def test_users_register_networks(fresh_registry):

@@ -100,6 +100,9 @@ def test_norms_and_gate_are_their_formulas():
     assert relative_error(MVLayerNorm(algebra)(x), x / (mean + 1e-6)) < 1e-12
     gelu = torch.nn.functional.gelu(x[..., 0], approximate="tanh")
     assert relative_error(MVGELU(algebra)(x)[..., 0], gelu) < 1e-13
+    exact = MVGELU(algebra, approximate="none")
+    assert relative_error(exact(x)[..., 0], torch.nn.functional.gelu(x[..., 0])) < 1e-13
+    assert 1e-5 < relative_error(exact(x), MVGELU(algebra)(x)) < 1e-3
     ratio = MVGELU(algebra)(x) / x
     assert relative_error(ratio, ratio[..., :1].expand_as(ratio)) < 1e-13
 
@@ -133,6 +136,29 @@ def test_large_values_in_half_precision(dtype, size):
     leaf = (-300 * torch.ones(1, 1, 8)).to(dtype).requires_grad_()
     MVGELU(algebra)(leaf).sum().backward()
     assert leaf.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("metric", [(1, 1, 1), (1, -1, -1)], ids=metric_name)
+@pytest.mark.parametrize("size", [1e20, 1e30])
+def test_large_values_in_single_precision(metric, size):
+    """Squares of such values overflow float32."""
+    algebra = CliffordAlgebra(metric)
+    x = torch.randn(4, 3, 8)
+    for layer in (
+        MVLayerNorm(algebra), MVLayerNorm(algebra, absolute=True), randomise(GradeNorm(algebra, 3))
+    ):  # fmt: skip
+        leaf = (size * x).requires_grad_()
+        y = layer(leaf)
+        assert relative_error(y.double(), layer.double()(leaf.double())) < 1e-5
+        y.square().sum().backward()
+        assert leaf.grad.isfinite().all()
+
+
+def test_infinite_squares_count_as_large():
+    x = torch.full((1, 1, 4), 1e38)
+    y = MVLayerNorm(CliffordAlgebra((1, 1)))(x)
+    assert y.isfinite().all()
+    assert (y > 1).all()
 
 
 def test_autocast_gives_one_dtype():
@@ -205,5 +231,18 @@ def test_errors():
         CGENN(algebra, 1, 1, hidden_dim=0)
     with pytest.raises(ValueError, match="channels must be at least 1, got -1"):
         GradeNorm(algebra, -1)
-    with pytest.raises(TypeError, match=r"bias must be True, False or a sequence .* got None"):
-        MVLinear(algebra, 1, 1, bias=None)
+    for bias in (None, "yes"):
+        with pytest.raises(TypeError, match=rf"bias must be True, False or a .* got {bias!r}"):
+            MVLinear(algebra, 1, 1, bias=bias)
+    with pytest.raises(TypeError, match=r"dense tensor, got torch\.sparse_coo: use x\.to_dense"):
+        layer(torch.zeros(5, 2, 4).to_sparse())
+    with pytest.raises(TypeError, match=r"got torch\.complex64: use x\.real and x\.imag"):
+        layer(torch.zeros(5, 2, 4, dtype=torch.complex64))
+    with pytest.raises(ValueError, match="approximate must be one of tanh, none, got 'erf'"):
+        MVGELU(algebra, approximate="erf")
+    with torch.inference_mode():
+        layer = MVLinear(algebra, 2, 3)
+    with pytest.raises(ValueError, match="made in inference mode"):
+        layer(torch.zeros(5, 2, 4))
+    with torch.no_grad():
+        assert layer(torch.zeros(5, 2, 4)).shape == (5, 3, 4)

@@ -88,6 +88,13 @@ class GraphBreak(Scale):
         return super().forward(x) * (2 if x.abs().max().item() > 1 else 3)
 
 
+class BatchMean(Scale):
+    """Of an empty batch there is no mean."""
+
+    def forward(self, x):
+        return super().forward(x) * (self.weight.mean() * x.square().mean())
+
+
 class Nothing(Scale):
     """Equivariant for the wrong reason."""
 
@@ -141,6 +148,11 @@ def test_what_cannot_be_compiled():
     assert failures(suite, "compile").keys() == {"test_compile"}
     assert failures(suite, "empty").keys() == {"test_empty_input"}
     assert not failures(layer_suite(GraphBreak, compiles=False), "compile")
+
+
+def test_gradients_of_empty_batches_are_finite():
+    messages = failures(layer_suite(BatchMean), "empty")
+    assert "gradients with NaN or infinities: weight" in messages["test_empty_input"]
 
 
 def test_wrong_gradients_are_found_by_gradcheck():

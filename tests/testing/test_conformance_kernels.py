@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from cscnn.kernels import CompleteKernel, ImplicitKernel
+from cscnn.kernels import Complete, CompleteKernel, Implicit, ImplicitKernel
 from cscnn.nn import MVLinear
 from cscnn.testing import conformance
 from cscnn.testing.conformance import failures
@@ -37,7 +37,7 @@ class UnevenKernel(CompleteKernel):
 
 
 TestUserKernel = conformance.kernel(
-    lambda algebra, c_in, c_out: UserKernel(algebra, c_in, c_out, hidden_dim=4),
+    lambda algebra, c_in, c_out: UserKernel(algebra, c_in, c_out, Complete(hidden_dim=4)),
     metrics=[(1, 1), (1, -1, -1)],
 )
 
@@ -67,7 +67,7 @@ def test_kernels_of_groups():
     assert not failures(suite, "steerable")
 
     def proper(algebra, c_in, c_out):
-        return CompleteKernel(algebra, c_in, c_out, group="SO")
+        return CompleteKernel(algebra, c_in, c_out, Complete(group="SO"))
 
     messages = failures(kernel_suite(proper), "steerable")  # it claims reflections that it lacks
     assert "test_steerable[+- reflection]" in messages
@@ -76,7 +76,9 @@ def test_kernels_of_groups():
 
 def test_kernels_with_extra_multivectors():
     def build(algebra, c_in, c_out):
-        return ImplicitKernel(algebra, c_in, c_out, extra_channels=2, hidden_dim=4, num_layers=2)
+        return ImplicitKernel(
+            algebra, c_in, c_out, Implicit(extra_channels=2, hidden_dim=4, num_layers=2)
+        )
 
     assert not failures(kernel_suite(build, rapidity=1.0))
 

@@ -6,6 +6,9 @@ import math
 import operator
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def check_int(name: str, value: object, low: int) -> int:
@@ -20,6 +23,13 @@ def check_int(name: str, value: object, low: int) -> int:
     if number < low:
         raise ValueError(f"{name} must be at least {low}, got {number}")
     return number
+
+
+def check_type(name: str, value: object, expected: type[T]) -> T:
+    """``value`` if it is of the type."""
+    if not isinstance(value, expected):
+        raise TypeError(f"{name} must be of type {expected.__name__}, got {value!r}")
+    return value
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> str:

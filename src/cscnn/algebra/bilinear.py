@@ -27,6 +27,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cscnn._util.torch_private import add_products_
 from cscnn.algebra.blades import Term
 from cscnn.algebra.blocks import Blocks
 from cscnn.algebra.constants import constant
@@ -278,7 +279,7 @@ def by_planes(x: Tensor, y: Tensor, table: BilinearTable, roles: tuple[int, int,
     for c in set(range(len(zs))) - {term[2] for term in first}:
         zs[c].zero_()
     for terms in others:
-        torch._foreach_addcmul_(
+        add_products_(
             [zs[c] for _, _, c, _ in terms],
             [xs[a] for a, _, _, _ in terms],
             [ys[b] for _, b, _, _ in terms],

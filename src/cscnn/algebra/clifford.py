@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from cscnn._util.checks import check_int
+from cscnn._util.torch_private import tracing
 from cscnn.algebra import group
 from cscnn.algebra.bilinear import BilinearTable, bilinear
 from cscnn.algebra.blades import (
@@ -20,7 +21,7 @@ from cscnn.algebra.blades import (
     product_sign,
     product_terms,
 )
-from cscnn.algebra.constants import constant, tracing
+from cscnn.algebra.constants import constant
 
 
 class CliffordAlgebra:
@@ -60,6 +61,7 @@ class CliffordAlgebra:
             for product in ("geometric", "wedge", "left_contraction")
         }
         self._signs = _sign_vectors(self.metric)
+        self.form = self._signs["form"]  # η_A = <e_A, e_A> for each blade A
         self._pseudoscalar_product = _pseudoscalar_product(self.metric)
 
     @classmethod
@@ -177,7 +179,7 @@ class CliffordAlgebra:
 
     def blade_square(self, blade: int) -> int:
         """e_A e_A for the blade of that index, +1 or -1."""
-        return self._signs["form"][blade] * self._signs["reverse"][blade]
+        return self.form[blade] * self._signs["reverse"][blade]
 
     def versor_inverse(self, v: Tensor) -> Tensor:
         """v^-1 = reverse(v) / (v reverse(v)) for versors, i.e. products of non-null vectors.
@@ -340,12 +342,17 @@ def same_device(x: Tensor, y: Tensor, x_name: str, y_name: str) -> None:
 
 
 def check_dtype(x: Tensor, name: str) -> None:
-    """Raise unless x is a real floating tensor."""
+    """Raise unless x is a dense real floating tensor."""
     if not isinstance(x, Tensor):
         hint = ": use torch.from_numpy" if type(x).__name__ == "ndarray" else ""
         raise TypeError(f"{name} must be a torch.Tensor, got {type(x).__name__}{hint}")
     if not x.is_floating_point():
-        raise TypeError(f"{name} must have a real floating dtype such as float32, got {x.dtype}")
+        hint = ": use x.real and x.imag as two channels" if x.is_complex() else ""
+        raise TypeError(
+            f"{name} must have a real floating dtype such as float32, got {x.dtype}{hint}"
+        )
+    if x.layout != torch.strided:
+        raise TypeError(f"{name} must be a dense tensor, got {x.layout}: use x.to_dense()")
 
 
 @cache

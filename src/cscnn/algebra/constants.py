@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+from cscnn._util.torch_private import dispatch_mode_active
 
 _cache: dict[tuple[int, torch.dtype, torch.device], tuple[Any, Tensor]] = {}
 
@@ -17,7 +18,7 @@ def constant(values: tuple[Any, ...], dtype: torch.dtype, device: torch.device) 
     Tracers get a fresh tensor, which becomes a constant of their graph; a tensor of a tracing mode
     must never be handed to later eager code.
     """
-    if torch.compiler.is_compiling() or _get_current_dispatch_mode() is not None:
+    if torch.compiler.is_compiling() or dispatch_mode_active():
         return torch.tensor(values, dtype=dtype, device=device)
     key = (id(values), dtype, device)
     hit = _cache.get(key)
@@ -27,13 +28,3 @@ def constant(values: tuple[Any, ...], dtype: torch.dtype, device: torch.device) 
         tensor = torch.tensor(values, dtype=dtype, device=device)
     _cache[key] = (values, tensor)  # holding ``values`` keeps its id taken
     return tensor
-
-
-def transforming() -> bool:
-    """Whether inside a transform of ``torch.func``."""
-    return torch._C._are_functorch_transforms_active()
-
-
-def tracing() -> bool:
-    """Whether values cannot be looked at: inside ``torch.compile``, export or ``torch.func``."""
-    return torch.compiler.is_compiling() or transforming()

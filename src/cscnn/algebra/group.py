@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from cscnn._util.torch_private import tracing
 from cscnn.algebra.blades import MAX_DIM
-from cscnn.algebra.constants import constant, tracing
+from cscnn.algebra.constants import constant
 
 if TYPE_CHECKING:
     from cscnn.algebra.clifford import CliffordAlgebra

@@ -2,67 +2,124 @@
 
 from __future__ import annotations
 
+import threading
+from itertools import chain
+from operator import attrgetter, is_
 from typing import Any
 
+import torch
 from torch import Tensor, nn
+from torch.nn.utils.parametrize import is_parametrized
 
+from cscnn._util.torch_private import forward_hooks, global_hooks, members
 from cscnn.conv.spectral.engine import Matrices, kernel_matrices
 from cscnn.conv.spectral.overlap import Tiling
 
 #: Shapes of fields whose tiles are remembered, for kernels that meet several.
 MAX_TILINGS = 4
+#: Bytes of a tensor that is compared alone.
+LARGE = 1 << 14
 
 
 class ModuleState:
     """The tensors of a module as they are now, to notice later whether one of them changed.
 
-    Notices replaced parameters, buffers and submodules, and everything that is written into a
-    tensor in place, except through its ``.data``, which torch does not record.
+    Their bits are compared with a copy. The versions that torch counts are not enough: fused
+    optimisers do not raise them, nor do edits through ``.data``, numpy or dlpack.
+
+    Args:
+        module: in eval mode. Gradients must be off.
+
+    Attributes:
+        watchable: whether what the module computes depends on these tensors alone, and they have
+            bits to compare. Hooks and parametrisations of submodules can read anything.
     """
 
     def __init__(self, module: nn.Module):
-        self._entries: list[tuple[dict[str, Any], dict[str, Any]]] = []
-        tensors: dict[int, Tensor] = {}
-        for child in module.modules():
-            for entries in (child._parameters, child._buffers, child._modules):
-                self._entries.append((entries, dict(entries)))
-                tensors.update({id(t): t for t in entries.values() if isinstance(t, Tensor)})
-        self.tensors = list(tensors.values())
-        #: Whether changes can be noticed: tensors made in inference mode do not record them.
-        self.watchable = not any(t.is_inference() for t in self.tensors)
-        self._versions = self._now() if self.watchable else []
-        # Aliases keep the memory taken, so that an address stays that of one tensor.
-        self._aliases = [t.detach() for t in self.tensors]
+        self._modules = list(module.modules())
+        below = self._modules[1:]
+        self._entries = [d for child in self._modules for d in members(child)]
+        self._hooks = [d for child in below for d in forward_hooks(child)]
+        self._values = self._current_values()
+        self._tensors = [t for t in dict.fromkeys(self._values) if isinstance(t, Tensor)]
+        self._aliases = [t.detach() for t in self._tensors]  # of the memory of now
+        memory = [m for m in map(_memory, self._aliases) if m is not None]
+        self.watchable = (
+            self._depends_on_tensors_alone()
+            and not any(map(is_parametrized, below))
+            and len({t.device for t in self._tensors}) == 1
+            and len(memory) == len(self._tensors)
+        )
+        self._small, self._large = _pieces(memory) if self.watchable else ([], [])
+        self._copies = [piece.clone() for piece in self._bits()] if self.watchable else []
 
-    def _now(self) -> list[tuple[int, int]]:
-        return [(t.data_ptr(), t._version) for t in self.tensors]
+    def _current_values(self) -> list[Any]:
+        """Parameters, buffers and submodules."""
+        return list(chain.from_iterable(map(dict.values, self._entries)))
+
+    def _depends_on_tensors_alone(self) -> bool:
+        """Without hooks, and in eval mode in all parts."""
+        training = any(map(attrgetter("training"), self._modules))
+        return not (training or any(self._hooks) or global_hooks())
+
+    def _bits(self) -> list[Tensor]:
+        return [torch.cat(self._small).view(torch.int64), *self._large]
 
     def unchanged(self) -> bool:
-        """Whether all tensors are what and where they were."""
-        return self.watchable and (
-            all(
-                len(entries) == len(before)
-                and all(entries.get(name) is value for name, value in before.items())
-                for entries, before in self._entries
-            )
-            and self._now() == self._versions
+        """Whether all tensors are what they were, to the last bit."""
+        if not (self.watchable and self._depends_on_tensors_alone()):
+            return False
+        values = self._current_values()
+        return (
+            len(values) == len(self._values)
+            and all(map(is_, values, self._values))
+            and all(map(Tensor.is_set_to, self._tensors, self._aliases))
+            and all(map(torch.equal, self._bits(), self._copies))
         )
 
 
+def _memory(t: Tensor) -> Tensor | None:
+    """The bytes of a tensor in the order of their addresses, a view; None if that has gaps.
+
+    Sharded, fake and other types of tensors, and those on the device "meta", have none either.
+    """
+    if type(t) is not Tensor or t.is_meta or t.layout != torch.strided:
+        return None
+    dense = t.permute(sorted(range(t.dim()), key=t.stride, reverse=True))
+    return dense.view(-1).view(torch.uint8) if dense.is_contiguous() else None
+
+
+def _pieces(memory: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    """Pieces of memory to be joined and compared at once, and those that are compared alone.
+
+    Joining saves calls and copies memory. On accelerators each comparison waits for the device.
+    """
+    large = [m for m in memory if m.numel() > LARGE and m.numel() % 8 == 0 and m.is_cpu]
+    small = [m for m in memory if not any(m is piece for piece in large)]
+    filler = -sum(m.numel() for m in small) % 8  # never none, which would slow down torch.cat
+    return [*small, memory[0].new_zeros(filler or 8)], [m.view(torch.int64) for m in large]
+
+
 class KernelCache:
-    """An expanded kernel, its bias and its spectra."""
+    """An expanded kernel, its bias and its spectra. Threads may share it."""
 
     def __init__(self, state: ModuleState, kernel: Tensor, bias: Tensor | None):
         self.state, self.kernel, self.bias = state, kernel, bias
         self._matrices: dict[Tiling, Matrices] = {}
+        self._lock = threading.Lock()
 
     def matrices(self, tiling: Tiling) -> Matrices:
         """The kernel's spectrum for a tiling."""
-        if tiling not in self._matrices:
-            if len(self._matrices) >= MAX_TILINGS:
+        with self._lock:
+            known = self._matrices.get(tiling)
+        if known is not None:
+            return known
+        matrices = kernel_matrices(self.kernel, tiling)
+        with self._lock:
+            while len(self._matrices) >= MAX_TILINGS:
                 self._matrices.pop(next(iter(self._matrices)))
-            self._matrices[tiling] = kernel_matrices(self.kernel, tiling)
-        return self._matrices[tiling]
+            self._matrices[tiling] = matrices
+        return matrices
 
 
 class SharedKernel:

@@ -9,18 +9,24 @@ import torch
 from torch import Tensor, nn
 
 from cscnn._util.checks import check_int
+from cscnn._util.torch_private import (
+    dispatch_mode_active,
+    exporting,
+    forward_derivatives_active,
+    known_to_the_compiler,
+    tracing,
+    transforming,
+)
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.clifford import check_algebra
-from cscnn.algebra.constants import tracing, transforming
 from cscnn.algebra.group import time_axis
-from cscnn.conv._torch import dispatch_mode_active, exporting, forward_derivatives_active
 from cscnn.conv.cache import KernelCache, ModuleState, SharedKernel
 from cscnn.conv.direct import conv_nd
 from cscnn.conv.export import export_conv
-from cscnn.conv.options import check_backend, check_options, grid_points
+from cscnn.conv.options import check_options, grid_points
 from cscnn.conv.padding import check_amount, pad
 from cscnn.conv.precision import autocasted, full_precision
-from cscnn.conv.spectral.cost import plan_tiles
+from cscnn.conv.spectral.cost import TYPICAL_SIZES, plan_tiles
 from cscnn.conv.spectral.engine import convolve
 from cscnn.conv.spectral.operator import spectral_conv
 from cscnn.conv.spectral.overlap import Borders, borders_for, make_tiling
@@ -59,9 +65,9 @@ class CliffordSteerableConv(nn.Module):
         spacing: distance of neighbouring grid points, one for all axes or one per axis, in units
             in which the metric is ±1 (for spacetime c Δt and Δx). Only ratios matter.
         bias: add a learnt constant to the scalars.
-        backend: ``"direct"`` (torch's convolution), ``"spectral"`` (`cscnn.conv.spectral`, several
-            times faster for large kernels) or ``"auto"``: what is predicted to be faster for the
-            shapes at hand. Strided and exported convolutions are always direct.
+
+    Attributes:
+        backend: how it is computed, ``"auto"`` unless `use_backend` says otherwise.
 
     Shape:
         (batch, c_in, *grid, blades) -> (batch, c_out, *grid, blades)
@@ -93,7 +99,6 @@ class CliffordSteerableConv(nn.Module):
         padding_mode: str | Sequence[str] = "zeros",
         spacing: float | Sequence[float] = 1.0,
         bias: bool | Sequence[int] = True,
-        backend: str = "auto",
     ):
         super().__init__()
         self.algebra = check_algebra(algebra)
@@ -105,7 +110,7 @@ class CliffordSteerableConv(nn.Module):
         self.c_out = check_int("c_out", c_out, low=1)
         options = check_options(algebra.dim, kernel_size, stride, padding, padding_mode, spacing)
         self.kernel_size, self.stride, self.padding, self.padding_mode, self.spacing = options
-        self.backend = check_backend(backend)
+        self.backend = "auto"
 
         self._points = grid_points(self.kernel_size, self.spacing)  # float64, the source of buffers
         self.kernel = build_kernel(
@@ -186,19 +191,26 @@ class CliffordSteerableConv(nn.Module):
     def _cached(self) -> KernelCache | None:
         """The expanded kernel, computed once while in eval mode without gradients; else None.
 
-        It is computed again when a parameter or buffer changes, moves or is loaded, and after
-        `train` or ``eval``. Call one of these after editing a parameter in place through its
-        ``.data``, the one change that torch does not record.
+        It is computed again when a bit of a parameter or buffer changes, and after `train` or
+        ``eval``: call one of these after changing an attribute that is no tensor. Kernels with
+        hooks or parametrisations are never kept.
         """
-        if self.training or torch.is_grad_enabled() or tracing() or dispatch_mode_active():
+        if self.training or torch.is_grad_enabled() or self._recording():
             return None
-        if self._cache is None or not self._cache.state.unchanged():
-            self._cache = None
+        cache = self._cache
+        if cache is None or not cache.state.unchanged():
+            self._cache = cache = None
             state = ModuleState(self)
-            if not state.watchable:
-                return None
-            self._cache = KernelCache(state, self.expanded_kernel(), self.flat_bias())
-        return self._cache
+            if state.watchable:
+                cache = KernelCache(state, self.expanded_kernel(), self.flat_bias())
+                self._cache = cache
+        return cache
+
+    def _recording(self) -> bool:
+        """Whether operations are recorded, to be run again with other weights."""
+        if tracing() or dispatch_mode_active():
+            return True
+        return self.points.is_cuda and torch.cuda.is_current_stream_capturing()
 
     def train(self, mode: bool = True) -> CliffordSteerableConv:
         """Switch mode; forgets the cached kernel."""
@@ -273,7 +285,10 @@ class CliffordSteerableConv(nn.Module):
     def _tile_counts(
         self, x: Tensor, grid: tuple[int, ...], borders: Borders, parity: bool
     ) -> tuple[int, ...] | None:
-        """Number of tiles per axis for spectral convolution, or None for direct convolution."""
+        """Number of tiles per axis for spectral convolution, or None for direct convolution.
+
+        Empty if it can be planned only when it runs, see `spectral_conv`.
+        """
         if (
             self.backend == "direct"
             or (self.backend == "auto" and max(self.kernel_size) == 1)
@@ -285,13 +300,17 @@ class CliffordSteerableConv(nn.Module):
         ):
             return None
         n = self.algebra.n_blades
-        # The choice needs numbers: `len(range(n))` is what makes torch.compile specialise on n.
-        return plan_tiles(
-            tuple(len(range(size)) for size in grid),
+        sizes = (x.shape[0], *grid)
+        # A graph for all sizes is planned for typical ones, and cut into tiles when it runs.
+        symbolic = not all(known_to_the_compiler(size) for size in sizes)
+        # `len(range(size))` is how the compiler accepts that a size is a number.
+        batch, *points = (len(range(s)) for s in (TYPICAL_SIZES[len(grid)] if symbolic else sizes))
+        counts = plan_tiles(
+            tuple(points),
             self.kernel_size,
             borders.shift,
             borders.circular,
-            len(range(x.shape[0])),
+            batch,
             self.c_in * n,
             self.c_out * n,
             parity,
@@ -299,6 +318,7 @@ class CliffordSteerableConv(nn.Module):
             x.device.type,
             self.backend,
         )
+        return () if symbolic and counts is not None else counts
 
     def flat_bias(self) -> Tensor | None:
         """The bias for flattened channels and blades: (c_out·n,), zero but for scalars."""

@@ -8,10 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from cscnn._util.checks import check_choice, check_int, check_positive
+from cscnn._util.checks import check_int, check_positive
 from cscnn.conv.padding import MODES
-
-BACKENDS = ("auto", "direct", "spectral")
 
 
 class GridOptions(NamedTuple):
@@ -53,11 +51,6 @@ def check_options(
         modes,
         spacings,
     )
-
-
-def check_backend(backend: str) -> str:
-    """The backend, if it is one."""
-    return check_choice("backend", backend, BACKENDS)
 
 
 def per_axis(name: str, value: Any, dim: int) -> tuple[Any, ...]:

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from cscnn._util.checks import check_int
+from cscnn._util.torch_private import transforming
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.clifford import check_algebra
-from cscnn.algebra.constants import transforming
 from cscnn.conv.precision import full_precision
 from cscnn.geometry.edges import Edges, Group
 from cscnn.kernels import Complete, Invariants, KernelChoice, SteerableKernel, invariants

@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from cscnn._util.checks import check_choice, check_int
+from cscnn._util.checks import check_choice, check_int, check_type
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.group import GROUPS, check_group
 from cscnn.kernels.base import KernelChoice, SteerableKernel
@@ -17,6 +17,56 @@ from cscnn.kernels.orbits import Invariants, check_points, find_orbits
 from cscnn.kernels.radial import FreeValues, GaussianRings, RadialNetwork
 
 RADIAL = ("network", "free", "rings")
+#: Of points that are no grid.
+RING_SPACING = 1 / 3
+
+
+@dataclass(frozen=True)
+class Complete(KernelChoice):
+    """All steerable kernels of a group, in closed form: `CompleteKernel`.
+
+    Args:
+        group: ``"O"``, ``"SO"``, and in spacetimes with one time axis their orthochronous parts
+            ``"O+"`` and ``"SO+"``, for which past and future are different.
+        radial: what the functions are made of: ``"network"`` (a small network, for any points),
+            ``"free"`` (one weight per orbit of the given points) or ``"rings"`` (fixed Gaussian
+            rings).
+        causal: vanish outside the past light cone of the receiver (v is the sender as seen from
+            the receiver). Needs ``"O+"`` or ``"SO+"``.
+        hidden_dim: width of the network.
+
+    Example:
+        >>> Complete(group="O+", causal=True).to_dict()
+        {'name': 'complete', 'group': 'O+', 'radial': 'network', 'causal': True, 'hidden_dim': 16}
+    """
+
+    name: ClassVar[str] = "complete"
+
+    group: str = "O"
+    radial: str = "network"
+    causal: bool = False
+    hidden_dim: int = 16
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("group", self.group, GROUPS)
+        check_choice("radial", self.radial, RADIAL)
+        if self.causal and not self.group.endswith("+"):
+            raise ValueError(f"causal kernels need group 'O+' or 'SO+', got {self.group!r}")
+        check_int("hidden_dim", self.hidden_dim, low=1)
+
+    def build(
+        self,
+        algebra: CliffordAlgebra,
+        c_in: int,
+        c_out: int,
+        points: Tensor,
+        kernel_size: tuple[int, ...] | None = None,
+    ) -> CompleteKernel:
+        spacing = RING_SPACING
+        if kernel_size is not None:  # a ring for every point of a half-axis
+            spacing = 1 / max(*(size // 2 for size in kernel_size), 1)
+        return CompleteKernel(algebra, c_in, c_out, self, points=points, ring_spacing=spacing)
 
 
 class CompleteKernel(SteerableKernel):
@@ -28,28 +78,20 @@ class CompleteKernel(SteerableKernel):
 
     with 4d functions of the orbit for O(p, q), 8d for SO(p, q) (see `cscnn.kernels.basis`). That
     is all of them, but for R^{1,1}: there null vectors, and for ``"O+"`` space-like ones, have
-    smaller stabilisers than elsewhere and would admit more. It
-    contains every `ImplicitKernel`, and what that one lacks: the β terms, and radial functions that
-    differ from grade to grade.
+    smaller stabilisers than elsewhere and would admit more. It contains every `ImplicitKernel`, and
+    what that one lacks: the β terms, and radial functions that differ from grade to grade.
 
     Args:
         algebra: the Clifford algebra.
         c_in, c_out: channels.
-        group: ``"O"``, ``"SO"``, and in spacetimes with one time axis their orthochronous parts
-            ``"O+"`` and ``"SO+"``, for which past and future are different.
-        radial: what the functions are made of: ``"network"`` (a small network, for any points),
-            ``"free"`` (one weight per orbit of the given points) or ``"rings"`` (fixed Gaussian
-            rings).
-        points: (N, dim) sampling points with coordinates in [-1, 1]. Constants are
-            chosen such that variance is preserved on them at first; ``"free"`` needs them.
-        causal: vanish outside the past light cone of the receiver (v is the sender as seen from
-            the receiver). Needs ``"O+"`` or ``"SO+"``.
-        hidden_dim: width of the network.
+        choice: its options.
+        points: (N, dim) sampling points with coordinates in [-1, 1]. Constants are chosen such that
+            variance is preserved on them at first; ``radial="free"`` needs them.
         ring_spacing: distance of neighbouring rings.
 
     Example:
         >>> import torch
-        >>> kernel = CompleteKernel(CliffordAlgebra((1, -1)), c_in=2, c_out=3)
+        >>> kernel = CompleteKernel(CliffordAlgebra((1, -1)), 2, 3, Complete(group="O+"))
         >>> kernel(torch.randn(5, 2)).shape        # (points, c_out, blades, c_in, blades)
         torch.Size([5, 3, 4, 2, 4])
     """
@@ -61,38 +103,33 @@ class CompleteKernel(SteerableKernel):
         algebra: CliffordAlgebra,
         c_in: int,
         c_out: int,
+        choice: Complete = Complete(),
         *,
-        group: str = "O",
-        radial: str = "network",
         points: Tensor | None = None,
-        causal: bool = False,
-        hidden_dim: int = 16,
-        ring_spacing: float = 1 / 3,
+        ring_spacing: float = RING_SPACING,
     ):
-        check_group(algebra, group)
+        choice = check_type("choice", choice, Complete)
+        group = check_group(algebra, choice.group)
         basis = SteerableBasis(algebra, special=group.startswith("SO"))
         super().__init__(algebra, c_in, c_out, basis, group)
-        sides = group.endswith("+")
-        check_choice("radial", radial, RADIAL)
-        _check_causal(causal, group)
         if not ring_spacing > 0:
             raise ValueError(f"ring_spacing must be positive, got {ring_spacing}")
-        self.causal = causal
-        shape = (c_out, c_in, len(basis))
+        self.causal = choice.causal
+        shape, sides = (c_out, c_in, len(basis)), group.endswith("+")
         self.radial: FreeValues | GaussianRings | RadialNetwork
-        if radial == "free":
+        if choice.radial == "free":
             if points is None:
                 raise ValueError("radial='free' needs the sampling points: pass points=(N, dim)")
             orbits = find_orbits(points, algebra, group)
             at_origin = torch.tensor(basis.at_origin, device=points.device)[:, None]
             live = (orbits.invariants.origin == 0) | at_origin
-            if causal:
+            if self.causal:
                 live = live & self._past(orbits.invariants)
             self.radial = FreeValues(shape, orbits, live)
-        elif radial == "rings":
+        elif choice.radial == "rings":
             self.radial = GaussianRings(algebra, shape, ring_spacing, sides)
         else:
-            self.radial = RadialNetwork(algebra, shape, ring_spacing, sides, hidden_dim)
+            self.radial = RadialNetwork(algebra, shape, ring_spacing, sides, choice.hidden_dim)
         self.register_buffer("element_scale", torch.ones(len(basis)))
         if points is not None:
             check_points(points, algebra)
@@ -140,58 +177,3 @@ class CompleteKernel(SteerableKernel):
         """As in the base class, but by constants: weights of one size learn at one rate."""
         by_element = factors[list(self.basis.output_grades)]
         self.element_scale.mul_(by_element.to(self.element_scale))
-
-
-@dataclass(frozen=True)
-class Complete(KernelChoice):
-    """All steerable kernels of a group, in closed form: `CompleteKernel`.
-
-    Args:
-        group, radial, causal, hidden_dim: see `CompleteKernel`.
-
-    Example:
-        >>> Complete(group="O+", causal=True).to_dict()
-        {'name': 'complete', 'group': 'O+', 'radial': 'network', 'causal': True, 'hidden_dim': 16}
-    """
-
-    name: ClassVar[str] = "complete"
-
-    group: str = "O"
-    radial: str = "network"
-    causal: bool = False
-    hidden_dim: int = 16
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("group", self.group, GROUPS)
-        check_choice("radial", self.radial, RADIAL)
-        _check_causal(self.causal, self.group)
-        check_int("hidden_dim", self.hidden_dim, low=1)
-
-    def build(
-        self,
-        algebra: CliffordAlgebra,
-        c_in: int,
-        c_out: int,
-        points: Tensor,
-        kernel_size: tuple[int, ...] | None = None,
-    ) -> CompleteKernel:
-        spacing = {}
-        if kernel_size is not None:  # a ring for every point of a half-axis
-            spacing = {"ring_spacing": 1 / max(*(size // 2 for size in kernel_size), 1)}
-        return CompleteKernel(
-            algebra,
-            c_in,
-            c_out,
-            group=self.group,
-            radial=self.radial,
-            points=points,
-            causal=self.causal,
-            hidden_dim=self.hidden_dim,
-            **spacing,
-        )
-
-
-def _check_causal(causal: bool, group: str) -> None:
-    if causal and not group.endswith("+"):
-        raise ValueError(f"causal kernels need group 'O+' or 'SO+', got {group!r}")

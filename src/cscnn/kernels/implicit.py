@@ -10,7 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from cscnn._util.checks import check_int
+from cscnn._util.checks import check_int, check_type
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.bilinear import BilinearTable, bilinear
 from cscnn.algebra.blades import admissible_paths, product_terms
@@ -24,11 +24,66 @@ from cscnn.nn import CGENN
 #: Kinds of basis kernels that it spans.
 KINDS = ("project", "wedge", "contract")
 
+#: Smallest 2σ² of a shell. A sharper one differs from that of σ = 0 only for |η| below 1e-14.
+MIN_WIDTH_SQUARED = 1e-16
+
 
 def scalar_shell(eta: Tensor, sigma: Tensor) -> Tensor:
-    """sgn(η) exp(-|η| / 2σ²), with sgn(0) = +1 (paper, Algorithm 3)."""
+    """sgn(η) exp(-|η| / 2σ²), with sgn(0) = +1 (paper, Algorithm 3).
+
+    For σ = 0 its limit, 1 at η = 0 and else 0, with finite gradients.
+    """
     sign = torch.where(eta < 0, -1.0, 1.0).to(eta.dtype)
-    return sign * torch.exp(-eta.abs() / (2 * sigma.square()))
+    return sign * torch.exp(-eta.abs() / (2 * sigma.square()).clamp(min=MIN_WIDTH_SQUARED))
+
+
+@dataclass(frozen=True)
+class Implicit(KernelChoice):
+    """The paper's kernel, a Clifford network of the position: `ImplicitKernel`.
+
+    Args:
+        num_layers, hidden_dim: depth and width of the kernel network.
+        mask: multiply by the learnt shells.
+        learn_head: learn the weights w of the head; otherwise they are fixed to one.
+        extra_channels: number of known multivectors (a wall normal, a background field) that the
+            kernel network sees beside the position. They then have to be given at each call, and to
+            be transformed together with the field.
+        unit_variance: choose constant factors such that unit noise in gives unit noise out at
+            first; otherwise the kernel is initialised as published.
+
+    Example:
+        >>> Implicit(hidden_dim=8).to_dict()["hidden_dim"]
+        8
+    """
+
+    name: ClassVar[str] = "implicit"
+
+    num_layers: int = 4
+    hidden_dim: int = 12
+    mask: bool = True
+    learn_head: bool = True
+    extra_channels: int = 0
+    unit_variance: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_int("num_layers", self.num_layers, low=1)
+        check_int("hidden_dim", self.hidden_dim, low=1)
+        check_int("extra_channels", self.extra_channels, low=0)
+
+    def build(
+        self,
+        algebra: CliffordAlgebra,
+        c_in: int,
+        c_out: int,
+        points: Tensor,
+        kernel_size: tuple[int, ...] | None = None,
+    ) -> ImplicitKernel:
+        scale = 1.0
+        if kernel_size is not None:  # as published
+            size = math.prod(kernel_size) ** (1 / len(kernel_size))
+            scale = 20 / size ** (len(kernel_size) - 1)
+        return ImplicitKernel(algebra, c_in, c_out, self, scale=scale, points=points)
 
 
 class ImplicitKernel(SteerableKernel):
@@ -42,21 +97,18 @@ class ImplicitKernel(SteerableKernel):
 
     Steerable for O(p, q). Since k(v) = f0(η) + f1(η) v (see `cscnn.kernels.collapse`), it is
     evaluated on two numbers per channel and once per orbit, and assembled like every steerable
-    kernel; ``collapse=False`` evaluates the network on full multivectors, with the same result.
+    kernel; `expand_full` evaluates the network on full multivectors, with the same result.
 
     Args:
         algebra: the Clifford algebra.
         c_in, c_out: channels.
-        num_layers, hidden_dim: depth and width of the kernel network.
-        mask: multiply by the learnt shells.
-        learn_head: learn the weights w of the head; otherwise they are fixed to one.
-        extra_channels: number of known multivectors (a wall normal, a background field) that the
-            kernel network sees beside the position. They then have to be given at each call, and to
-            be transformed together with the field.
+        choice: its options.
         scale: constant factor of the kernel. The published code takes 20 / kernel_size^(d-1).
-        points: (N, dim) sampling points. Constant factors are chosen such that unit noise in gives
-            unit noise out on them at first; without them the kernel is initialised as published.
-        collapse: evaluate on two numbers per channel (not possible with extra channels).
+        points: (N, dim) sampling points, on which unit noise in gives unit noise out at first if
+            the choice says so; without them the kernel is initialised as published.
+
+    Attributes:
+        collapse: evaluate on two numbers per channel, unless there are extra channels.
     """
 
     head: Tensor
@@ -67,30 +119,33 @@ class ImplicitKernel(SteerableKernel):
         algebra: CliffordAlgebra,
         c_in: int,
         c_out: int,
-        num_layers: int = 4,
-        hidden_dim: int = 12,
+        choice: Implicit = Implicit(),
         *,
-        mask: bool = True,
-        learn_head: bool = True,
-        extra_channels: int = 0,
         scale: float = 1.0,
         points: Tensor | None = None,
-        collapse: bool = True,
     ):
         super().__init__(algebra, c_in, c_out, SteerableBasis(algebra, kinds=KINDS), group="O")
-        self.extra_channels = extra_channels
+        choice = check_type("choice", choice, Implicit)
+        self.extra_channels = choice.extra_channels
         self.scale = scale
         if points is not None:
             check_points(points, algebra)
-        self.init_points = points
-        self.collapse = collapse and not extra_channels
+        self.init_points = points if choice.unit_variance else None
+        self.collapse = not choice.extra_channels
         self.paths = admissible_paths(algebra.metric)
         self.register_buffer("gain", torch.ones(len(self.paths)))  # for unit variance
-        self.network = CGENN(algebra, 1 + extra_channels, c_out * c_in, hidden_dim, num_layers)
+        self.network = CGENN(
+            algebra,
+            1 + choice.extra_channels,
+            c_out * c_in,
+            hidden_dim=choice.hidden_dim,
+            num_layers=choice.num_layers,
+        )
         self.position_width = nn.Parameter(torch.ones(1))  # an axis, for sharding to split
-        self.mask_width = nn.Parameter(torch.empty(c_out, c_in, algebra.n_grades)) if mask else None
+        widths = torch.empty(c_out, c_in, algebra.n_grades)
+        self.mask_width = nn.Parameter(widths) if choice.mask else None
         head = torch.ones(c_out, c_in, len(self.paths))
-        if learn_head:
+        if choice.learn_head:
             self.head = nn.Parameter(head)
         else:
             self.register_buffer("head", head)
@@ -173,61 +228,6 @@ class ImplicitKernel(SteerableKernel):
         if not isinstance(self.head, nn.Parameter):
             factors = factors.mean().expand_as(factors)
         self.gain.mul_(factors[[out for _, out, _ in self.paths]].to(self.gain))
-
-
-@dataclass(frozen=True)
-class Implicit(KernelChoice):
-    """The paper's kernel, a Clifford network of the position: `ImplicitKernel`.
-
-    Args:
-        num_layers, hidden_dim, mask, learn_head, extra_channels: see `ImplicitKernel`.
-        unit_variance: choose constant factors such that unit noise in gives unit noise out at
-            first; otherwise the kernel is initialised as published.
-
-    Example:
-        >>> Implicit(hidden_dim=8).to_dict()["hidden_dim"]
-        8
-    """
-
-    name: ClassVar[str] = "implicit"
-
-    num_layers: int = 4
-    hidden_dim: int = 12
-    mask: bool = True
-    learn_head: bool = True
-    extra_channels: int = 0
-    unit_variance: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_int("num_layers", self.num_layers, low=1)
-        check_int("hidden_dim", self.hidden_dim, low=1)
-        check_int("extra_channels", self.extra_channels, low=0)
-
-    def build(
-        self,
-        algebra: CliffordAlgebra,
-        c_in: int,
-        c_out: int,
-        points: Tensor,
-        kernel_size: tuple[int, ...] | None = None,
-    ) -> ImplicitKernel:
-        scale = 1.0
-        if kernel_size is not None:  # as published
-            size = math.prod(kernel_size) ** (1 / len(kernel_size))
-            scale = 20 / size ** (len(kernel_size) - 1)
-        return ImplicitKernel(
-            algebra,
-            c_in,
-            c_out,
-            num_layers=self.num_layers,
-            hidden_dim=self.hidden_dim,
-            mask=self.mask,
-            learn_head=self.learn_head,
-            extra_channels=self.extra_channels,
-            scale=scale,
-            points=points if self.unit_variance else None,
-        )
 
 
 @cache

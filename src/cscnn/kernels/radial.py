@@ -16,8 +16,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+from cscnn._util.torch_private import tracing
 from cscnn.algebra import CliffordAlgebra
-from cscnn.algebra.constants import tracing
 from cscnn.kernels.orbits import Invariants, Orbits
 
 #: c_out, c_in, number of basis kernels

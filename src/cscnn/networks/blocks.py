@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 from cscnn._util.checks import check_choice, check_int
 from cscnn.algebra import CliffordAlgebra
 from cscnn.nn import MVGELU, MVLayerNorm, MVLinear
-from cscnn.nn.functional import absolute_square, smooth_norm
+from cscnn.nn.functional import smooth_norm, widened
 
 ACTIVATIONS = ("gate", "product")
 
@@ -34,8 +34,8 @@ class ProductGate(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         mixed = self.mix(x)
-        size = smooth_norm(absolute_square(mixed, self.algebra)).unsqueeze(-1)
-        product = self.algebra.geometric_product(x, mixed / (1 + size))
+        size = smooth_norm(widened(mixed), self.algebra, absolute=True).unsqueeze(-1)
+        product = self.algebra.geometric_product(x, (mixed / (1 + size)).to(x.dtype))
         weight = self.weight[:, list(self.algebra.grades)]
         weight = weight.reshape(len(weight), *(1,) * (x.dim() - 3), -1)
         return self.gate(x) + weight * product

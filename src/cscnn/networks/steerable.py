@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from cscnn._util.checks import check_choice, check_int
@@ -130,3 +131,10 @@ def check_channels(network: Any, x: Tensor) -> None:
             f"{type(network).__name__} takes fields of shape {expected}, got {tuple(x.shape)}"
         )
     algebra.check(x)
+    weight = next((p for p in network.parameters() if p.is_floating_point()), x)
+    # Mixed precision has other dtypes in places, but never float64.
+    if x.dtype != weight.dtype and torch.float64 in (x.dtype, weight.dtype):
+        raise TypeError(
+            f"the field is {x.dtype} but the network's weights are {weight.dtype}: cast one of "
+            f"them, e.g. x.to({weight.dtype})"
+        )

@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from cscnn._util.torch_private import tracing
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.bilinear import BilinearTable, bilinear
 from cscnn.algebra.clifford import same_device
@@ -34,6 +35,11 @@ def check_field(
             raise TypeError(
                 f"the field is {x.dtype} but the layer's weights are {weight.dtype}: cast one of "
                 f"them, e.g. x.to({weight.dtype})"
+            )
+        if torch.is_grad_enabled() and not tracing() and weight.is_inference():
+            raise ValueError(
+                "the layer was made in inference mode and cannot have gradients: make it outside "
+                "of torch.inference_mode(), or call it inside of torch.no_grad()"
             )
 
 
@@ -105,23 +111,43 @@ def weighted_product(
     return torch.cat(mixed, -1).reshape(batch, weight.shape[0], blades, points)
 
 
-def smooth_norm(q: Tensor) -> Tensor:
-    """sqrt(max(q, 0.01)): bounded below where q is small or negative.
+#: Squares are computed times this power of two, which changes no digit of them: in float32 those
+#: of numbers above 1e18 would overflow. Now numbers up to 1e33 have norms.
+SHRINK = 2.0**-96
+
+
+def _shrunk_terms(x: Tensor, algebra: CliffordAlgebra) -> Tensor:
+    """SHRINK η_A x_A² for each blade A."""
+    return x * (SHRINK * constant(algebra.form, x.dtype, x.device)) * x
+
+
+def _shrunk_squares(x: Tensor, algebra: CliffordAlgebra) -> Tensor:
+    """SHRINK <x_k, x_k> for each grade k: (..., blades) -> (grades, ...)."""
+    terms = _shrunk_terms(x, algebra).split(algebra.grade_sizes, -1)
+    return torch.stack([grade.sum(-1) for grade in terms])
+
+
+def _smooth_root(shrunk: Tensor) -> Tensor:
+    """sqrt(max(q, 0.01)) for q given times SHRINK; the largest number there is for infinite q.
 
     The published code takes (max(q, 0.01)^2 + 1e-16)^(1/4), the same to within 3e-13.
     """
-    return q.clamp(min=0.01).sqrt()
+    return shrunk.clamp(0.01 * SHRINK, torch.finfo(shrunk.dtype).max).sqrt() * SHRINK**-0.5
 
 
-def absolute_square(x: Tensor, algebra: CliffordAlgebra) -> Tensor:
-    """Sum over grades of the absolute values of their squares, (..., blades) -> (...).
+def smooth_norm(x: Tensor, algebra: CliffordAlgebra, absolute: bool = False) -> Tensor:
+    """sqrt(max(<x, x>, 0.01)), bounded below where <x, x> is small or negative.
 
-    Invariant, and without the cancellation of time-like and space-like grades it is small only for
-    multivectors that are small or have null grades. In Euclidean space it is the square, for less.
+    With ``absolute`` <x, x> is a sum over grades of the absolute values of their squares: without
+    the cancellation of time-like and space-like grades it is small only for multivectors that are
+    small or have null grades.
+
+    Shape:
+        (..., blades) -> (...)
     """
-    if all(sign > 0 for sign in algebra.metric):
-        return algebra.norm_squared(x)
-    return algebra.norm_squared_by_grade(x).abs().sum(-1)
+    if absolute and any(sign < 0 for sign in algebra.metric):
+        return _smooth_root(_shrunk_squares(x, algebra).abs().sum(0))
+    return _smooth_root(_shrunk_terms(x, algebra).sum(-1))
 
 
 def widened(x: Tensor) -> Tensor:
@@ -137,7 +163,7 @@ def grade_norm(x: Tensor, factor: Tensor, algebra: CliffordAlgebra) -> Tensor:
         factor: (channels, grades); large values normalise fully, small ones not at all.
     """
     dtype, x = x.dtype, widened(x)
-    sizes = smooth_norm(algebra.norm_squared_by_grade(x)).movedim(-1, 0)  # grade planes
+    sizes = _smooth_root(_shrunk_squares(x, algebra))  # (grades, batch, channels, *space)
     strength = factor.sigmoid().T.reshape(algebra.n_grades, 1, -1, *(1,) * (x.dim() - 3))
     divisor = strength * (sizes - 1) + (1 + 1e-6)
     y = x / divisor[constant(algebra.grades, torch.int64, x.device)].movedim(0, -1)
@@ -145,22 +171,19 @@ def grade_norm(x: Tensor, factor: Tensor, algebra: CliffordAlgebra) -> Tensor:
 
 
 def layer_norm(x: Tensor, algebra: CliffordAlgebra, absolute: bool = False) -> Tensor:
-    """x / (m + 1e-6), m the mean of |x| over the channels at each point.
-
-    With ``absolute``, |x|² is `absolute_square`.
-    """
-    wide = widened(x)
-    square = absolute_square(wide, algebra) if absolute else algebra.norm_squared(wide)
-    mean = smooth_norm(square).mean(1, keepdim=True)
+    """x / (m + 1e-6), m the mean of |x| over the channels at each point; see `smooth_norm`."""
+    mean = smooth_norm(widened(x), algebra, absolute).mean(1, keepdim=True)
     return (x / (mean + 1e-6).unsqueeze(-1)).to(x.dtype)
 
 
-def gate(x: Tensor) -> Tensor:
-    """x Φ(x^(0)): each multivector scaled by the Gaussian CDF (tanh form) of its scalar part."""
-    return x * normal_cdf(widened(x[..., :1])).to(x.dtype)
+def gate(x: Tensor, approximate: str = "tanh") -> Tensor:
+    """x Φ(x^(0)): each multivector scaled by the Gaussian CDF of its scalar part."""
+    return x * normal_cdf(widened(x[..., :1]), approximate).to(x.dtype)
 
 
-def normal_cdf(x: Tensor) -> Tensor:
-    """The Gaussian CDF in its tanh approximation, as in the tanh form of GELU."""
+def normal_cdf(x: Tensor, approximate: str = "tanh") -> Tensor:
+    """The Gaussian CDF: ``"none"`` is exact, ``"tanh"`` that of torch's GELU of this name."""
+    if approximate == "none":
+        return torch.special.ndtr(x)
     scale = math.sqrt(8 / math.pi)
     return torch.sigmoid(x * (x.square() * (0.044715 * scale) + scale))

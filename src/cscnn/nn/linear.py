@@ -72,7 +72,7 @@ def check_bias(bias: bool | Sequence[int], algebra: CliffordAlgebra) -> bool:
     """Whether there is a bias; raise if it would sit on a blade that O(p, q) moves."""
     if isinstance(bias, bool):
         return bias
-    if not isinstance(bias, Sequence):
+    if isinstance(bias, str) or not isinstance(bias, Sequence):
         raise TypeError(f"bias must be True, False or a sequence of blade indices, got {bias!r}")
     blades = tuple(bias)
     broken = [b for b in blades if b != 0]

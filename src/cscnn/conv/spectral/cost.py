@@ -18,7 +18,7 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 
-from cscnn.conv._torch import constant_for_compilers
+from cscnn._util.torch_private import constant_for_compilers
 from cscnn.conv.spectral.overlap import AxisTiles, cut_axis
 from cscnn.conv.spectral.tiles import chunk_bytes
 
@@ -55,6 +55,8 @@ ACCELERATOR_RATES = Rates(direct=(5e12,) * 4, matmul=8e12, memory=6e11, call=1e-
 STEPS = (4, 6, 8, 11, 16, 22, 32)
 #: Longest tile that is tried, unless an axis has no shorter one.
 MAX_TILE = 80
+#: (batch, *grid) by which a compiled graph for all sizes chooses its backend, by dimensions.
+TYPICAL_SIZES = {1: (8, 512), 2: (4, 64, 64), 3: (2, 32, 32, 32), 4: (1, 12, 12, 12, 12)}
 #: Spectral convolution is chosen if it is predicted to take less than this part of the direct time.
 MARGIN = 0.9
 

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from cscnn.conv.direct import conv_nd
 from cscnn.conv.padding import pad
+from cscnn.conv.spectral.cost import plan_tiles
 from cscnn.conv.spectral.engine import convolve, gradients, kernel_matrices
-from cscnn.conv.spectral.overlap import make_tiling
+from cscnn.conv.spectral.overlap import Tiling, make_tiling
 
 
 @torch.library.custom_op("cscnn::spectral_conv", mutates_args=())
@@ -33,11 +34,11 @@ def spectral_conv(
         bias: (c_out·n,) or None.
         shift: half the kernel minus the zero padding, for each axis.
         circular: whether the axis is periodic instead.
-        counts: number of tiles along each axis.
+        counts: number of tiles along each axis; empty to plan them for the shapes at hand.
         grades: number of blades of each grade, n in all.
         parity: whether K(-v)[C, B] = (-1)^(|C| + |B|) K(v)[C, B], so that the matrices are real.
     """
-    tiling = make_tiling(x.shape[2:], weight.shape[2:], shift, circular, counts, grades, parity)
+    tiling = _tiling(x, weight, shift, circular, counts, grades, parity)
     return convolve(x, kernel_matrices(weight, tiling), bias, tiling)
 
 
@@ -54,7 +55,7 @@ def _spectral_conv_backward(
     needs_x: bool,
     needs_weight: bool,
 ) -> tuple[Tensor, Tensor]:
-    tiling = make_tiling(x.shape[2:], weight.shape[2:], shift, circular, counts, grades, parity)
+    tiling = _tiling(x, weight, shift, circular, counts, grades, parity)
     return gradients(g, x, weight, tiling, needs_x, needs_weight)
 
 
@@ -72,6 +73,27 @@ def _(g, x, weight, shift, circular, counts, grades, parity, needs_x, needs_weig
         if needs_weight
         else x.new_empty(0),
     )
+
+
+def _tiling(
+    x: Tensor,
+    weight: Tensor,
+    shift: Sequence[int],
+    circular: Sequence[bool],
+    counts: Sequence[int],
+    grades: Sequence[int],
+    parity: bool,
+) -> Tiling:
+    grid, kernel = tuple(x.shape[2:]), tuple(weight.shape[2:])
+    if not counts:
+        (batch, c_in), c_out, itemsize = x.shape[:2], weight.shape[0], max(4, x.element_size())
+        planned = plan_tiles(
+            grid, kernel, tuple(shift), tuple(circular), batch, c_in, c_out, parity, itemsize,
+            x.device.type, "spectral",
+        )  # fmt: skip
+        assert planned is not None
+        counts = planned
+    return make_tiling(grid, kernel, shift, circular, counts, grades, parity)
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor, nn
 
 from cscnn._util.optional import require
@@ -11,6 +12,7 @@ from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.clifford import check_algebra
 from cscnn.conv.export import PadGrid
 from cscnn.networks.baselines.residual import SIZES, ResidualNet
+from cscnn.networks.batches import compute_nonempty
 from cscnn.networks.entries import register
 from cscnn.networks.grid import Grid
 from cscnn.networks.steerable import check_channels
@@ -97,6 +99,14 @@ class CliffordResNet(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(batch, c_in, *grid, blades) -> (batch, c_out, *grid, blades)"""
         check_channels(self, x)
-        y = self.network(x.contiguous())
+        try:
+            y = compute_nonempty(self.network, x.contiguous())
+        except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
+            largest = x.detach().abs().max().item()
+            raise ValueError(
+                "the norms of cliffordlayers cannot invert the covariance of these fields, whose "
+                f"largest number is {largest:.3g}: bring them to a size of about 1, or build the "
+                "network with norm=False"
+            ) from error
         assert isinstance(y, Tensor)
         return y

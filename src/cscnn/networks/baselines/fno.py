@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from cscnn._util.checks import check_int
 from cscnn._util.optional import require
 from cscnn.networks.baselines.residual import at_most_3d
+from cscnn.networks.batches import compute_nonempty
 from cscnn.networks.entries import Sizes, register
 
 #: How it grows: by its modes, from the usual number on; layers of half the width ask for even ones.
@@ -78,6 +79,6 @@ class FNO(nn.Module):
         return state
 
     def forward(self, x: Tensor) -> Tensor:
-        y = self.network(x)
+        y = compute_nonempty(self.network, x)
         assert isinstance(y, Tensor)
         return y

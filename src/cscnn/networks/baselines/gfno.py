@@ -19,6 +19,7 @@ from cscnn._util.checks import check_int
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.grids import grid_symmetries, move_grid
 from cscnn.conv.precision import full_precision
+from cscnn.networks.batches import compute_nonempty
 from cscnn.networks.entries import Sizes, register
 from cscnn.networks.grid import Grid
 
@@ -52,10 +53,12 @@ def point_group(metric: tuple[int, ...], spacing: tuple[float, ...], group: str)
         >>> [len(point_group(m, (1.0, 1.0, 1.0), "O").elements) for m in ((1, 1, 1), (1, -1, -1))]
         [48, 16]
     """
-    with torch.device("cpu"):  # counting parameters builds models on the device "meta"
+    # Kept for all models: counting parameters builds some on the device "meta", and tensors made in
+    # inference mode cannot serve those that are trained.
+    with torch.device("cpu"), torch.inference_mode(False):
         alike = (1,) * len(metric)
-        found = list(grid_symmetries(CliffordAlgebra(metric), alike, spacing, group))
-        elements = torch.stack(found).long()
+        matrices = list(grid_symmetries(CliffordAlgebra(metric), alike, spacing, group))
+        elements = torch.stack(matrices).long()
         digits = 3 ** torch.arange(elements[0].numel())  # a matrix of -1, 0, 1 as one number
         keys, order = ((elements.flatten(1) + 1) * digits).sum(-1).sort()
         products = (elements.mT[:, None, :, :, None] * elements[None, :, None]).sum(-2)
@@ -123,14 +126,14 @@ class GroupSpectralConv(nn.Module):
     def _nonlocal(self, x: Tensor, grid: Sequence[int]) -> Tensor:
         half = (*grid[:-1], grid[-1] // 2 + 1)  # what rfftn keeps
         kept = self._kept_modes(grid)
-        where = _flat_index(kept, half)
+        kept_index = _flat_index(kept, half)
         axes = tuple(range(-self.dim, 0))
         with full_precision(x.device.type):
             x = x.to(self.weight.dtype).unflatten(-1, tuple(grid))
             spectrum = torch.fft.rfftn(x, dim=axes).flatten(-self.dim)
-            mixed = self._mix(spectrum.index_select(-1, where), kept)
+            mixed = self._mix(spectrum.index_select(-1, kept_index), kept)
             full = mixed.new_zeros(*mixed.shape[:2], math.prod(half))
-            full = full.index_copy(-1, where, mixed).unflatten(-1, half)
+            full = full.index_copy(-1, kept_index, mixed).unflatten(-1, half)
             return torch.fft.irfftn(full, s=tuple(grid), dim=axes).flatten(2)
 
     def _mix(self, low: Tensor, kept: Tensor) -> Tensor:
@@ -165,9 +168,9 @@ class GroupSpectralConv(nn.Module):
         turned = kept[self.source] * self.sign[..., None]  # h^-1 k: (h, dim, modes)
         mode = _flat_index(turned + self.modes, (side,) * self.dim)  # (h, modes)
         index = self.relative * side**self.dim + mode.T[..., None]  # (modes, h, g)
-        found = parts.gather(-1, index.flatten().expand(*parts.shape[:3], -1))
-        found = found.unflatten(-1, index.shape).permute(3, 0, 1, 4, 2, 5)
-        return found.flatten(4, 5).flatten(1, 3)
+        weights = parts.gather(-1, index.flatten().expand(*parts.shape[:3], -1))
+        weights = weights.unflatten(-1, index.shape).permute(3, 0, 1, 4, 2, 5)
+        return weights.flatten(4, 5).flatten(1, 3)
 
 
 def _flat_index(positions: Tensor, shape: Sequence[int]) -> Tensor:
@@ -245,6 +248,9 @@ class GFNO(nn.Module):
         return x
 
     def forward(self, x: Tensor) -> Tensor:
+        return compute_nonempty(self._compute, x)
+
+    def _compute(self, x: Tensor) -> Tensor:
         shape = tuple(x.shape[2:])
         y = self.projection(self.between(self.lifting(x.flatten(2)), shape))
         assert isinstance(y, Tensor)

@@ -195,9 +195,11 @@ def kernel(
         idle: parameters that may have no effect, e.g. ``"*.mask_width"``.
 
     Example:
-        >>> from cscnn.kernels import CompleteKernel
+        >>> from cscnn.kernels import Complete, CompleteKernel
         >>> from cscnn.testing import conformance
-        >>> TestComplete = conformance.kernel(CompleteKernel, groups=("O", "SO+"))
+        >>> def build(algebra, c_in, c_out, group):
+        ...     return CompleteKernel(algebra, c_in, c_out, Complete(group=group))
+        >>> TestComplete = conformance.kernel(build, groups=("O", "SO+"))
         >>> conformance.failures(TestComplete, "test_parity")
         {}
     """

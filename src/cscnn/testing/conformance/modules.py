@@ -92,17 +92,20 @@ class ModuleSuite(Suite):
         idle = [name for name, g in gradients.items() if g is None or not g.any()]
         idle = [n for n in idle if not any(fnmatch(n, pattern) for pattern in self.idle)]
         check(not idle, f"no gradient reaches {', '.join(idle)}")
-        broken = [n for n, g in gradients.items() if g is not None and not g.isfinite().all()]
-        check(not broken, f"gradients with NaN or infinities: {', '.join(broken)}")
+        check_finite_gradients(module)
 
     def test_empty_input(self) -> None:
-        """A batch or set without members gives an output without members."""
+        """A batch or set without members gives an output without members, and finite gradients."""
         module = self.module(self.algebra)
         expected = list(module(*self.inputs(self.algebra, torch.float64)).shape)
         inputs, axis = self.empty_inputs(self.algebra)
         expected[axis] = 0
-        shape = list(module(*inputs).shape)
+        y = module(*inputs)
+        shape = list(y.shape)
         check(shape == expected, f"the output for no input has shape {shape}, not {expected}")
+        if y.requires_grad:
+            y.sum().backward()
+        check_finite_gradients(module)
 
     def test_copies(self) -> None:
         """A deepcopy and a pickle compute the same."""
@@ -140,6 +143,13 @@ class ModuleSuite(Suite):
             )
         for (name, a), b in zip(actual.items(), expected.values(), strict=True):
             check_close(a, b, 1e-9, f"compiled, {name} changes")
+
+
+def check_finite_gradients(module: nn.Module) -> None:
+    """Raise ``AssertionError`` if a parameter has NaN or infinities in its gradient."""
+    gradients = {name: parameter.grad for name, parameter in module.named_parameters()}
+    broken = [n for n, g in gradients.items() if g is not None and not g.isfinite().all()]
+    check(not broken, f"gradients with NaN or infinities: {', '.join(broken)}")
 
 
 def check_same(actual: Tensor, expected: Tensor, claim: str) -> None:
