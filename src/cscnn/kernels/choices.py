@@ -11,10 +11,13 @@ from torch import Tensor
 from cscnn.algebra import CliffordAlgebra
 from cscnn.kernels.base import KernelChoice, SteerableKernel
 from cscnn.kernels.complete import Complete
+from cscnn.kernels.differential import Differential
 from cscnn.kernels.implicit import Implicit
 
 #: By name. A new kernel is a file with its class and its choice, and an entry here.
-CHOICES: dict[str, type[KernelChoice]] = {choice.name: choice for choice in (Implicit, Complete)}
+CHOICES: dict[str, type[KernelChoice]] = {
+    choice.name: choice for choice in (Implicit, Complete, Differential)
+}
 
 
 def kernel_choice(value: str | Mapping[str, Any] | KernelChoice) -> KernelChoice:
