@@ -4,12 +4,16 @@ import torch
 
 from cscnn import CliffordAlgebra, CliffordSteerableConv
 from cscnn.conv import use_backend
-from cscnn.kernels import Complete, Implicit
+from cscnn.kernels import Complete, Differential, Implicit
 
 FIELD = (2, 2, 6, 5, 4)
 
 #: Choices of kernels that are fast to evaluate.
-SMALL = {"implicit": Implicit(num_layers=2, hidden_dim=4), "complete": Complete(hidden_dim=4)}
+SMALL = {
+    "implicit": Implicit(num_layers=2, hidden_dim=4),
+    "complete": Complete(hidden_dim=4),
+    "differential": Differential(order=2),
+}
 
 
 def build(metric, c_in=2, c_out=3, kernel_size=3, kernel="implicit", backend="auto", **options):
@@ -25,4 +29,5 @@ def build(metric, c_in=2, c_out=3, kernel_size=3, kernel="implicit", backend="au
 
 def twin(conv):
     """Another convolution of the same type, with other weights."""
-    return build((1, -1), kernel="implicit" if hasattr(conv.kernel, "head") else "complete")
+    names = {"ImplicitKernel": "implicit", "CompleteKernel": "complete"}
+    return build((1, -1), kernel=names.get(type(conv.kernel).__name__, "differential"))

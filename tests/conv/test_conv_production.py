@@ -15,7 +15,7 @@ from tests.conftest import metric_name
 from tests.conv.builders import FIELD, build, twin
 
 
-@pytest.fixture(params=["implicit", "complete"])
+@pytest.fixture(params=["implicit", "complete", "differential"])
 def conv(request):
     return build((1, -1), kernel=request.param)
 
@@ -103,7 +103,7 @@ def test_export_is_a_plain_convolution(metric, mode):
     conv = build(metric, padding_mode=mode, stride=2)
     plain = conv.export()
     d = len(metric)
-    if mode == "symmetric":
+    if mode in ("symmetric", "extrapolate"):
         assert isinstance(plain, torch.nn.Sequential)
     else:
         assert type(plain) is getattr(torch.nn, f"Conv{d}d")

@@ -21,7 +21,7 @@ SYMMETRIC = [
 
 
 @pytest.mark.parametrize(("metric", "grid"), SYMMETRIC, ids=str)
-@pytest.mark.parametrize("kernel", ["implicit", "complete"])
+@pytest.mark.parametrize("kernel", ["implicit", "complete", "differential"])
 @pytest.mark.parametrize("mode", ["circular", "zeros", "symmetric"])
 def test_commutes_with_the_symmetries_of_the_grid(metric, grid, kernel, mode):
     conv = build(metric, kernel=kernel, padding_mode=mode)

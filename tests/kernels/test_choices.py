@@ -13,6 +13,7 @@ from cscnn.conv import CliffordSteerablePointConv
 from cscnn.kernels import (
     Complete,
     CompleteKernel,
+    Differential,
     Implicit,
     ImplicitKernel,
     KernelChoice,
@@ -28,6 +29,7 @@ CASES = [
     Implicit(extra_channels=2),
     Complete(),
     Complete(group="SO+", radial="rings", causal=True, hidden_dim=5),
+    Differential(order=2, accuracy=4, group="SO"),
 ]
 
 
@@ -67,8 +69,8 @@ def test_choices_do_not_change():
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("spline", "one of the names complete, implicit, got {'name': 'spline'}"),
-        ({"group": "O"}, "one of the names complete, implicit, got {'group': 'O'}"),
+        ("spline", "one of the names complete, differential, implicit, got {'name': 'spline'}"),
+        ({"group": "O"}, "one of the names complete, differential, implicit, got {'group': 'O'}"),
         ({"name": "implicit", "hiden": 3}, "num_layers, hidden_dim, .*unit_variance; got hiden$"),
         (
             {"name": "implicit", "group": "SO"},
@@ -193,5 +195,5 @@ def test_a_choice_of_your_own():
     conv = CliffordSteerableConv(CliffordAlgebra((1, -1)), 2, 3, 3, kernel=Rings(spacing=0.25))
     assert conv.kernel.radial.spacing == 0.25
     assert_steerable(conv.kernel)
-    with pytest.raises(ValueError, match="one of the names complete, implicit"):
+    with pytest.raises(ValueError, match="one of the names complete, differential, implicit"):
         kernel_choice(Rings().to_dict())

@@ -56,7 +56,7 @@ def export_conv(
         raise ValueError(
             f"torch has no plain convolution in {d} dimensions to export to, only 1 to 3"
         )
-    own = len(set(padding_mode)) == 1 and padding_mode[0] != "symmetric"
+    own = len(set(padding_mode)) == 1 and padding_mode[0] not in ("symmetric", "extrapolate")
     conv = TORCH_CONVS[d](
         weight.shape[1],
         weight.shape[0],

@@ -54,14 +54,14 @@ class CliffordSteerableConv(nn.Module):
             dimensions.
         c_in, c_out: channels.
         kernel_size: odd, one for all axes or one per axis.
-        kernel: a choice with its options, `Implicit` (the paper's) or `Complete` (all steerable
-            kernels); the name of a choice, for its default options; or a `SteerableKernel` of your
-            own.
+        kernel: a choice with its options, `Implicit` (the paper's), `Complete` (all steerable
+            kernels) or `Differential` (all steerable differential operators); the name of a choice,
+            for its default options; or a `SteerableKernel` of your own.
         stride: one for all axes or one per axis.
         padding: points added on both sides, one for all axes or one per axis; by default
             (``None`` or ``"same"``) kernel_size // 2, which keeps the size of the grid.
-        padding_mode: ``"zeros"``, ``"circular"``, ``"reflect"``, ``"replicate"`` or
-            ``"symmetric"``, one for all axes or one per axis.
+        padding_mode: ``"zeros"``, ``"circular"``, ``"reflect"``, ``"replicate"``, ``"symmetric"``
+            or ``"extrapolate"`` (one-sided differences), one for all axes or one per axis.
         spacing: distance of neighbouring grid points, one for all axes or one per axis, in units
             in which the metric is ±1 (for spacetime c Δt and Δx). Only ratios matter.
         bias: add a learnt constant to the scalars.

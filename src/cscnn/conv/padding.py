@@ -5,14 +5,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-MODES = ("zeros", "circular", "reflect", "replicate", "symmetric")
+from cscnn.kernels.stencils import extrapolation_weights
+
+MODES = ("zeros", "circular", "reflect", "replicate", "symmetric", "extrapolate")
 
 
 def pad_axis(x: Tensor, axis: int, amount: int, mode: str) -> Tensor:
     """Extend one axis by ``amount`` on both sides.
 
     ``reflect`` mirrors about the centre of the last cell (it is not repeated), ``symmetric`` about
-    its outer face (it is repeated), as in numpy.
+    its outer face (it is repeated), as in numpy. ``extrapolate`` continues the polynomial of degree
+    ``amount`` through the last points: central differences become one-sided ones.
     """
     size = x.shape[axis]
     if amount == 0:
@@ -28,6 +31,9 @@ def pad_axis(x: Tensor, axis: int, amount: int, mode: str) -> Tensor:
         shape = list(x.shape)
         shape[axis] = amount
         left, right = (x.narrow(axis, end, 1).expand(shape) for end in (0, size - 1))
+    elif mode == "extrapolate":
+        left, right = _extrapolated(x, axis, amount), _extrapolated(x.flip(axis), axis, amount)
+        right = right.flip(axis)
     else:
         skip = 1 if mode == "reflect" else 0
         left = x.narrow(axis, skip, amount).flip(axis)
@@ -35,13 +41,19 @@ def pad_axis(x: Tensor, axis: int, amount: int, mode: str) -> Tensor:
     return torch.cat([left, x, right], axis)
 
 
+def _extrapolated(x: Tensor, axis: int, amount: int) -> Tensor:
+    """The ``amount`` points before the first one."""
+    weights = x.new_tensor(extrapolation_weights(amount)[::-1])  # the farthest first
+    first = x.narrow(axis, 0, amount + 1).movedim(axis, -1)
+    return (first @ weights.T).movedim(-1, axis)
+
+
 def check_amount(size: int, axis: int, amount: int, mode: str) -> None:
     """Raise unless a grid axis of this size has enough points to pad from."""
-    limit = {"circular": size, "symmetric": size, "reflect": size - 1}.get(mode)
-    if limit is not None and amount > limit:
+    least = amount + (mode in ("reflect", "extrapolate"))
+    if mode not in ("zeros", "replicate") and size < least:
         raise ValueError(
-            f"{mode} padding by {amount} needs at least {amount + (mode == 'reflect')} points, "
-            f"grid axis {axis} has {size}"
+            f"{mode} padding by {amount} needs at least {least} points, grid axis {axis} has {size}"
         )
 
 

@@ -112,6 +112,20 @@ class SteerableKernel(nn.Module):
         """
         return self.expand(points, orbits, extra).movedim(-1, 0)
 
+    def law(self, points: Tensor, extra: Tensor | None = None) -> Tensor:
+        """The function of a vector that satisfies the constraint: by default K itself.
+
+        Args:
+            points: (N, dim).
+            extra: as above.
+
+        Returns:
+            (N, c_out, blades, c_in, blades)
+        """
+        value = self(points, extra=extra)
+        assert isinstance(value, Tensor)
+        return value
+
     def unit_variance_(self, points: Tensor) -> None:
         """Rescale so that convolving unit white noise over the points gives unit variance.
 

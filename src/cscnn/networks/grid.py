@@ -16,8 +16,8 @@ class Grid:
     Args:
         spacing: distance of neighbouring points, one for all axes or one per axis, in units in
             which the metric is ±1 (for spacetime c Δt and Δx).
-        padding_mode: ``"zeros"``, ``"circular"``, ``"reflect"``, ``"replicate"`` or
-            ``"symmetric"``, one for all axes or one per axis.
+        padding_mode: ``"zeros"``, ``"circular"``, ``"reflect"``, ``"replicate"``, ``"symmetric"``
+            or ``"extrapolate"`` (one-sided differences), one for all axes or one per axis.
     """
 
     spacing: float | tuple[float, ...] = 1.0

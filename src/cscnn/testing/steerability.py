@@ -29,6 +29,8 @@ def steerability_errors(
 ) -> dict[str, float]:
     """Largest relative violation of K(gv) = ρ(g) K(v) ρ(g)^-1 for each kind of g, in float64.
 
+    Of differential kernels it is the symbol that satisfies this, see `SteerableKernel.law`.
+
     Args:
         kernel: any kernel; it is copied and cast.
         points: (N, dim) where to compare; by default 16 random ones, a null vector if there is one,
@@ -49,7 +51,7 @@ def steerability_errors(
         points = torch.cat([points, _special_points(algebra)])
     points = points.to("cpu", torch.float64)
     extra = None if extra is None else extra.to("cpu", torch.float64)
-    here = kernel(points, extra=extra)
+    here = kernel.law(points, extra)
     errors = {}
     for kind in chosen_kinds(algebra, kinds):
         if kinds is None and kind == "reflection" and group.startswith("SO"):
@@ -60,7 +62,7 @@ def steerability_errors(
             rho = algebra.action(g)
             expected = torch.einsum("xc,nocib,by->noxiy", rho, here, torch.linalg.inv(rho))
             moved = None if extra is None else algebra.transform(g, extra)
-            worst = max(worst, relative_error(kernel(points @ g.T, extra=moved), expected))
+            worst = max(worst, relative_error(kernel.law(points @ g.T, moved), expected))
         errors[kind] = worst
     return errors
 

@@ -13,7 +13,6 @@ from cscnn.algebra import CliffordAlgebra
 from cscnn.kernels import SteerableKernel, find_orbits
 from cscnn.testing.conformance.modules import DTYPES, ModuleSuite, optional_tests
 from cscnn.testing.conformance.suite import (
-    Leaky,
     Metric,
     Setting,
     Symmetry,
@@ -21,6 +20,7 @@ from cscnn.testing.conformance.suite import (
     check_close,
     check_control,
     first_setting,
+    leaked,
     noise,
     settings,
     specialise,
@@ -154,10 +154,10 @@ class KernelSuite(ModuleSuite):
 class _LeakyKernel(SteerableKernel):
     def __init__(self, kernel: SteerableKernel):
         super().__init__(kernel.algebra, kernel.c_in, kernel.c_out, kernel.basis, kernel.group)
-        self.leaky, self.extra_channels = Leaky(kernel), kernel.extra_channels
+        self.kernel, self.extra_channels = kernel, kernel.extra_channels
 
-    def forward(self, points: Tensor, orbits: Any = None, extra: Tensor | None = None) -> Tensor:
-        return self.leaky(points, orbits, extra)
+    def law(self, points: Tensor, extra: Tensor | None = None) -> Tensor:
+        return leaked(self.kernel.law(points, extra))
 
 
 def kernel(

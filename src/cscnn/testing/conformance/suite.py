@@ -195,8 +195,12 @@ class Leaky(nn.Module):
         self.module, self.factor = module, factor
 
     def forward(self, *inputs: Any) -> Tensor:
-        y = self.module(*inputs) * self.factor
-        return y + 0.5 * y.roll(1, -1)
+        return leaked(self.module(*inputs) * self.factor)
+
+
+def leaked(y: Tensor) -> Tensor:
+    """Multivectors of which each blade leaks into the next one."""
+    return y + 0.5 * y.roll(1, -1)
 
 
 # --- checks ---------------------------------------------------------------------------------------
