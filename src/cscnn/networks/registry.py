@@ -36,7 +36,9 @@ def entry(name: str) -> Entry:
         raise ValueError(f"unknown network {name!r}: choose from {', '.join(names())}")
     if name not in ENTRIES:
         (point, *_) = entry_points(group=ENTRY_POINTS, name=name)
-        register(name)(_load(point))
+        network = _load(point)
+        if name not in ENTRIES:  # else its module has registered it, with an interface and sizes
+            register(name)(network)
     return ENTRIES[name]
 
 
