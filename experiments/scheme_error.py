@@ -11,9 +11,9 @@ pressure drops out of the equation:
 
     (∇ψ_t, ∇φ) = (b s - ω × v, curl φ) - ν (Δψ, Δφ)
 
-Smoke is a polynomial on the Gauss points, whose highest orders are damped (Hesthaven and Warburton,
-Nodal Discontinuous Galerkin Methods, 2008, section 5.3). Time steps are those of Runge and Kutta's
-method of fourth order, as long as viscosity allows.
+Smoke is a polynomial on the Gauss points, whose highest orders are damped by an exponential filter:
+without it they grow. Time steps are those of Runge and Kutta's method of fourth order, as long as
+viscosity allows.
 """
 
 from __future__ import annotations
@@ -49,10 +49,8 @@ def smoke_at_start(box: NavierStokes, seed: int) -> Smoke:
     """Smoke like that of `NavierStokes.noise`, as a function of x and y instead of a grid."""
     rng = np.random.default_rng(seed)
     waves = np.arange(-MODES, MODES + 1)
-    square = sum(
-        np.square(k / length * box.noise_scale)
-        for k, length in zip(np.meshgrid(waves, waves, indexing="ij"), box.size, strict=True)
-    )
+    kx, ky = (waves / length * box.noise_scale for length in box.size)
+    square = kx[:, None] ** 2 + ky**2
     weight = np.zeros_like(square)
     weight[square > 0.1] = square[square > 0.1] ** -box.noise_smoothness
     real, imaginary = rng.standard_normal((2, *square.shape))
