@@ -17,7 +17,7 @@ from cscnn.geometry import Edges, nearest_edges
 from cscnn.kernels import Complete, Implicit, KernelChoice
 
 CHANNELS, NEIGHBOURS = 8, 32
-LARGE, GIGABYTES = 20_000, 0.5  # points of a cloud for memory, and how much it may take
+LARGE, GIGABYTES = 4.0
 
 
 class MatrixPerEdge(nn.Module):
@@ -62,7 +62,7 @@ def _step(module: nn.Module, x: Tensor, edges: Edges) -> Work:
 @benchmark(
     "points",
     "Convolution on point clouds in R^3, 32 neighbours, 8 -> 8 channels, forward + backward",
-    "Ratios are relative to a kernel matrix per edge, 10 GB for 20,000 points; "
+    "Ratios are relative to a kernel matrix per edge, 52 GB for 100,000 points; "
     "e3nn is shown in both of its usual forms.",
     packages=("e3nn",),
 )
