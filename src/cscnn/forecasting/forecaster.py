@@ -19,6 +19,7 @@ from cscnn.data import Coarse, FieldSource, open_fields
 from cscnn.data.coarse import coarse
 from cscnn.forecasting.task import Task
 from cscnn.forecasting.units import Units
+from cscnn.forecasting.weights import checksum, from_file, plain_weights, to_file
 from cscnn.forecasting.windows import Window
 from cscnn.networks import (
     Calibrated,
@@ -29,8 +30,9 @@ from cscnn.networks import (
 )
 from cscnn.networks.registry import entry, json_options
 
-FORMAT = 2  #: of files; raised when entries change their meaning
+FORMAT = 3  #: of files; raised when entries change their meaning
 KEY = "cscnn_forecaster"  #: of the description in a file
+CHECKSUM = "cscnn_checksum"  #: of the hash of description and weights
 
 Frames = Mapping[str, Tensor]  #: field name -> (batch, frames, *space, components)
 
@@ -180,7 +182,8 @@ class Forecaster(nn.Module):
             constants: in place of those of the task, see `predict`.
 
         Returns:
-            field name -> (batch, steps, *space, components), in the dtype of the weights.
+            field name -> (batch, steps, *space, components), in the dtype of the weights, but at
+            least float32.
         """
         steps = self.task.frames_out if steps is None else steps
         return self.roll_out(frames, steps, constants=constants)
@@ -231,7 +234,8 @@ class Forecaster(nn.Module):
         return self.task.pack({name: x.to(self.dtype) for name, x in scaled.items()})
 
     def unpack(self, x: Tensor) -> dict[str, Tensor]:
-        """The network's multivectors as physical fields."""
+        """The network's multivectors as physical fields, of at least single precision."""
+        x = x.to(torch.promote_types(x.dtype, torch.float32))
         return self.units.physical(self.task.unpack(x))
 
     def predict(self, x: Tensor, constants: Tensor | None = None) -> Tensor:
@@ -286,6 +290,8 @@ class Forecaster(nn.Module):
     def save(self, path: str | Path, weights: Mapping[str, Tensor] | None = None) -> None:
         """Write one safetensors file that says in its metadata what it is; whole or not at all.
 
+        A compiled or parametrised network is written as the plain one that it stands for.
+
         Args:
             path: the file.
             weights: instead of those of the network, e.g. gathered from several devices.
@@ -297,9 +303,9 @@ class Forecaster(nn.Module):
                 "it by Forecaster.build"
             )
         text = json.dumps(to_json(self._description()))
-        weights = self.network.state_dict() if weights is None else weights
-        tensors = {name: t.detach().cpu().contiguous() for name, t in weights.items()}
-        write_bytes(Path(path), to_bytes(tensors, {KEY: text}))
+        tensors = to_file(plain_weights(self.network) if weights is None else weights)
+        metadata = {KEY: text, CHECKSUM: checksum(text, tensors)}
+        write_bytes(Path(path), to_bytes(tensors, metadata))
 
     def _description(self) -> Description:
         assert self.recipe is not None
@@ -322,7 +328,7 @@ class Forecaster(nn.Module):
         try:
             with torch.random.fork_rng(devices=[]):  # the weights that are drawn are overwritten
                 network = build(*signature, **recipe.options).to(dtype)
-            network.load_state_dict(tensors, assign=True)
+            network.load_state_dict(from_file(tensors, network), assign=True)
         except (ValueError, TypeError, RuntimeError) as error:
             reason = " ".join(str(error).split())
             raise ValueError(f"{file}: cannot build {recipe.name} from it: {reason}") from error
@@ -351,6 +357,8 @@ def _read(path: Path) -> tuple[Description, dict[str, Tensor]]:
     version = data.get("format") if isinstance(data, dict) else None
     if version != FORMAT:
         raise ValueError(f"{path} has format {version}, this cscnn reads {FORMAT}")
+    if metadata.get(CHECKSUM) != checksum(metadata[KEY], tensors):
+        raise ValueError(f"{path} is damaged: its checksum is wrong. Copy it again")
     return from_json(Description, data, str(path)), tensors
 
 

@@ -128,6 +128,9 @@ def _resumed(folder: Path, arguments: Sequence[str]) -> Any:
 def run(arguments: Sequence[str]) -> int:
     """Train as the command line says."""
     config, extra = parse(arguments)
+    from lightning.pytorch.utilities import rank_zero_only
+
+    from cscnn.forecasting.training.launch import Terminated
     from cscnn.forecasting.training.train import plan, train
 
     if extra["dry_run"]:
@@ -139,11 +142,11 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     try:
         finished = train(config)
-    except KeyboardInterrupt:
-        print(f"\ninterrupted: cscnn train --resume {config.out} goes on after the last epoch")
-        return 130
-    from lightning.pytorch.utilities import rank_zero_only
-
+    except (KeyboardInterrupt, Terminated) as end:
+        if getattr(rank_zero_only, "rank", 0) == 0:
+            how = "terminated" if isinstance(end, Terminated) else "interrupted"
+            print(f"\n{how}: cscnn train --resume {config.out} goes on after the last epoch")
+        return int(end.code) if isinstance(end, Terminated) else 130
     if getattr(rank_zero_only, "rank", 0) != 0:
         return 0
     rows = finished.metrics()

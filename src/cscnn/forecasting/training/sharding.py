@@ -15,6 +15,8 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
+from cscnn.forecasting.training.launch import Launched
+
 
 def strategy(name: str, world: int) -> Any:
     """What Lightning's trainer shall do with several devices.
@@ -76,7 +78,7 @@ def join_again(strategy: Any) -> None:
     atexit.register(distributed.destroy_process_group)
 
 
-class Replicated(DDPStrategy):
+class Replicated(Launched, DDPStrategy):
     """``--trainer.strategy ddp``: the whole model on each device."""
 
     def setup_environment(self) -> None:
@@ -84,7 +86,7 @@ class Replicated(DDPStrategy):
         super().setup_environment()
 
 
-class Sharded(ModelParallelStrategy):
+class Sharded(Launched, ModelParallelStrategy):
     """``--trainer.strategy fsdp``: torch's ``fully_shard`` on GPUs and on CPUs.
 
     States are gathered and written as one file, the same as those of other strategies.
