@@ -12,7 +12,8 @@ from cscnn.data import Background, Field
 from cscnn.data.files import write
 from cscnn.data.simulators import SIMULATORS, create
 from cscnn.forecasting import Forecaster, Recipe, Task, Units, Window, collate
-from cscnn.forecasting.forecaster import KEY
+from cscnn.forecasting.forecaster import CHECKSUM, KEY
+from cscnn.forecasting.weights import checksum
 from cscnn.networks import CSResNet
 from cscnn.testing import relative_error
 from tests.networks.tiny import OPTIONS, need
@@ -189,11 +190,15 @@ def test_bad_files(tmp_path):
     with pytest.raises(ValueError, match="written by an older cscnn"):
         Forecaster.load(bad)
     save_file({"a": torch.ones(1)}, bad, {KEY: json.dumps({"format": 99})})
-    with pytest.raises(ValueError, match="has format 99, this cscnn reads 2"):
+    with pytest.raises(ValueError, match="has format 99, this cscnn reads 3"):
         Forecaster.load(bad)
     tiny().save(tmp_path / "good")
     with safe_open(tmp_path / "good", "pt") as file:
         metadata = file.metadata()
+    save_file({"a": torch.ones(1)}, bad, metadata)
+    with pytest.raises(ValueError, match="bad is damaged: its checksum is wrong"):
+        Forecaster.load(bad)
+    metadata[CHECKSUM] = checksum(metadata[KEY], {"a": torch.ones(1)})
     save_file({"a": torch.ones(1)}, bad, metadata)
     with pytest.raises(ValueError, match=r"bad: cannot build cs_resnet from it: .*Missing key"):
         Forecaster.load(bad)

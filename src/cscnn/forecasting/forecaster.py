@@ -261,7 +261,7 @@ class Forecaster(nn.Module):
             )
         if count:
             known = known.to(x).expand(x.shape[0], count, algebra.n_blades)
-            known = known.reshape(*known.shape[:2], *(1,) * task.dim, -1)
+            known = known.reshape(*known.shape[:2], *(1,) * task.dim, algebra.n_blades)
             x = torch.cat([x, known.expand(*known.shape[:2], *x.shape[2:])], 1)
         y = self.network(x)
         assert isinstance(y, Tensor)

@@ -102,7 +102,8 @@ class WindowData(lightning.LightningDataModule):
     def __init__(self, config: DataConfig, seed: int = 0, steps: int | None = None, epoch: int = 0):
         super().__init__()
         self.config, self.seed, self.steps, self.epoch = config, seed, steps, epoch
-        self.source = open_fields(config.train)
+        self._opened: list[FieldSource] = []
+        self.source = self._open(config.train, "learn from")
         limit = config.trajectories
         if limit is not None and not 1 <= limit <= len(self.source):
             raise ValueError(
@@ -115,13 +116,24 @@ class WindowData(lightning.LightningDataModule):
             constants=config.constants,
         )
 
+    def _open(self, path: str, purpose: str) -> FieldSource:
+        source = open_fields(path)
+        self._opened.append(source)
+        if not len(source):
+            raise ValueError(f"{path} has no trajectories: nothing to {purpose}")
+        return source
+
+    def close(self) -> None:
+        """Close the files."""
+        for source in self._opened:
+            source.close()
+
     def identity(self) -> DataIdentity:
         """By which a run that goes on knows its data again."""
-        valid = None
-        if self.config.valid:
-            with open_fields(self.config.valid) as source:
-                valid = FileIdentity.of(source)
-        return DataIdentity(FileIdentity.of(self.source), valid)
+        train, path = FileIdentity.of(self.source), self.config.valid
+        return DataIdentity(
+            train, FileIdentity.of(self._open(path, "validate with")) if path else None
+        )
 
     def fit_units(self, bar: Bar) -> Units:
         """The units in which a network shall learn from these data."""
@@ -150,7 +162,7 @@ class WindowData(lightning.LightningDataModule):
         """The validation windows."""
         if not self.config.valid:
             return None
-        windows = self._windows(open_fields(self.config.valid), mode="all")
+        windows = self._windows(self._open(self.config.valid, "validate with"), mode="all")
         most = self.config.valid_windows
         if most is None or most >= len(windows):
             return windows

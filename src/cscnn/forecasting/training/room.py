@@ -1,7 +1,8 @@
-"""Whether a run can fit into memory and onto the disk: cheap lower bounds, before it starts."""
+"""Whether a run is possible: cheap lower bounds of memory and disk, before it starts."""
 
 from __future__ import annotations
 
+import copy
 import math
 import shutil
 
@@ -9,8 +10,10 @@ import torch
 from torch import nn
 
 from cscnn._util.machine import memory_limit
+from cscnn.forecasting.forecaster import Forecaster
 from cscnn.forecasting.training.config import TrainConfig
 from cscnn.forecasting.training.loader import WindowData
+from cscnn.forecasting.windows import collate
 
 #: Bytes of a weight, for precisions other than those with 32 bits.
 BYTES = {"64": 8, "64-true": 8, "bf16-true": 2}
@@ -41,6 +44,21 @@ def check_room(config: TrainConfig, network: nn.Module, data: WindowData) -> Non
         config, f"{config.model.name} with data.batch={config.data.batch}", weights, batch
     )
     _check_disk(config, weights)
+
+
+def check_precision(config: TrainConfig, forecaster: Forecaster, data: WindowData) -> None:
+    """Raise if a network has operations that do not know weights of 16 bits."""
+    if config.trainer.precision != "bf16-true":
+        return
+    half = copy.deepcopy(forecaster).to(torch.bfloat16)
+    try:
+        with torch.no_grad():
+            half.loss(collate([data.train_windows()[0]]))
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(
+            f"{config.model.name} cannot have trainer.precision=bf16-true, try bf16-mixed: {reason}"
+        ) from error
 
 
 def _world(config: TrainConfig) -> int:

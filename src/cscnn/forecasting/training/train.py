@@ -35,7 +35,12 @@ from cscnn.forecasting.training.identity import DataIdentity
 from cscnn.forecasting.training.launch import Signals, Terminated, let_parent_tell
 from cscnn.forecasting.training.loader import WindowData
 from cscnn.forecasting.training.module import TrainingModule
-from cscnn.forecasting.training.room import check_budget, check_room, training_copies
+from cscnn.forecasting.training.room import (
+    check_budget,
+    check_precision,
+    check_room,
+    training_copies,
+)
 from cscnn.forecasting.training.sharding import connection_lost, strategy
 from cscnn.forecasting.units import Units
 from cscnn.forecasting.windows import collate
@@ -53,6 +58,7 @@ NOISE = (
     ".*number of training batches",
     ".*Total length of `list` across ranks is zero",
     ".*isinstance\\(treespec, LeafSpec\\)",
+    ".*[Gg]rad strides do not match bucket view strides",
 )
 
 
@@ -88,26 +94,28 @@ def _train(config: TrainConfig, units: Units | None) -> Run:
     lightning.seed_everything(config.seed, workers=True, verbose=False)
     epoch = 0 if progress is None else progress.epochs
     data = WindowData(config.data, config.seed, config.trainer.steps, epoch)
-    identity = data.identity()
-    if progress is not None:
-        progress.data.check(identity, config.folder, config.data.train, config.data.valid)
-        if units not in (None, progress.units):
-            raise ValueError(f"{config.folder} learns in units {progress.units}, got {units}")
-        units = progress.units
-    elif units is None:
-        units = data.fit_units(Bar("trajectories", quiet=not config.trainer.progress))
-    module = TrainingModule(
-        build_forecaster(config, data.task, units),
-        config.optimizer,
-        total_steps=optimizer_steps(config, data),
-        compile=config.trainer.compile,
-    )
-    check_room(config, module.network, data)
-    signals = Signals()
-    trainer = make_trainer(config, [signals], identity)
-    begin(config)
-    with signals.installed(trainer):
-        _fit(config, trainer, module, data, None if progress is None else _state(config))
+    with contextlib.closing(data):
+        identity = data.identity()
+        if progress is not None:
+            progress.data.check(identity, config.folder, config.data.train, config.data.valid)
+            if units not in (None, progress.units):
+                raise ValueError(f"{config.folder} learns in units {progress.units}, got {units}")
+            units = progress.units
+        elif units is None:
+            units = data.fit_units(Bar("trajectories", quiet=not config.trainer.progress))
+        module = TrainingModule(
+            build_forecaster(config, data.task, units),
+            config.optimizer,
+            total_steps=optimizer_steps(config, data),
+            compile=config.trainer.compile,
+        )
+        check_precision(config, module.forecaster, data)
+        check_room(config, module.network, data)
+        signals = Signals()
+        trainer = make_trainer(config, [signals], identity)
+        begin(config)
+        with signals.installed(trainer):
+            _fit(config, trainer, module, data, None if progress is None else _state(config))
     return Run(config.folder)
 
 

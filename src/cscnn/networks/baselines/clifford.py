@@ -95,6 +95,8 @@ class CliffordResNet(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(batch, c_in, *grid, blades) -> (batch, c_out, *grid, blades)"""
         check_channels(self, x)
+        if not len(x):  # which cliffordlayers cannot reshape
+            return x.new_zeros(0, self.c_out, *x.shape[2:])
         y = self.network(x.contiguous())
         assert isinstance(y, Tensor)
         return y
