@@ -59,11 +59,9 @@ def test_all_processes_end_with_the_first(number: int, data: Path, tmp_path: Pat
     finally:
         if living(process.pid):
             os.killpg(process.pid, signal.SIGKILL)
-    if number == signal.SIGTERM:
-        assert process.returncode == 143
-        assert out.strip() == (
-            f"terminated: cscnn train --resume {run.folder} goes on after the last epoch"
-        )
+    message = f"terminated: cscnn train --resume {run.folder} goes on after the last epoch"
+    expected = {signal.SIGTERM: (143, message), signal.SIGKILL: (-signal.SIGKILL, "")}
+    assert (process.returncode, out.strip()) == expected[signal.Signals(number)]
 
 
 @needs_fork

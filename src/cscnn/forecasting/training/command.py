@@ -163,7 +163,7 @@ def run(arguments: Sequence[str]) -> int:
             again = f"cscnn train --resume {config.out} goes on after the last epoch"
             begun = (config.folder / "config.json").exists()
             print(f"\n{how}: {again}" if begun else f"\n{how} before the run began")
-        return int(end.code) if isinstance(end, Terminated) else 130
+        return Terminated.EXIT if isinstance(end, Terminated) else 130
     if getattr(rank_zero_only, "rank", 0) != 0:
         return 0
     rows = finished.metrics()

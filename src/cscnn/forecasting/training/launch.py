@@ -24,10 +24,12 @@ TELL = 5.0
 
 
 class Terminated(SystemExit):
-    """SIGTERM asked the run to end; the exit code is what a shell gives for it."""
+    """SIGTERM asked the run to end."""
+
+    EXIT = 128 + signal.SIGTERM  #: what a shell gives for it
 
     def __init__(self) -> None:
-        super().__init__(128 + signal.SIGTERM)
+        super().__init__(self.EXIT)
 
 
 class Launcher(_SubprocessScriptLauncher):
@@ -38,8 +40,6 @@ class Launcher(_SubprocessScriptLauncher):
     """
 
     def launch(self, function: Any, *args: Any, trainer: Any = None, **kwargs: Any) -> Any:
-        if (parent := started_by()) is not None:
-            end_with_parent(parent)
         try:
             return super().launch(function, *args, trainer=trainer, **kwargs)
         except (KeyboardInterrupt, Terminated):
@@ -56,14 +56,11 @@ class Launcher(_SubprocessScriptLauncher):
             del os.environ[PARENT]
 
 
-class Launched:
-    """A strategy of Lightning with our `Launcher`."""
-
-    def _configure_launcher(self: Any) -> None:
-        super()._configure_launcher()  # type: ignore[misc]
-        if isinstance(self._launcher, _SubprocessScriptLauncher):
-            environment = self.cluster_environment
-            self._launcher = Launcher(environment, self.num_processes, self.num_nodes)
+def launcher_for(strategy: Any) -> Any:
+    """What a strategy of Lightning starts processes with: `Launcher` in place of its own."""
+    if not isinstance(strategy.launcher, _SubprocessScriptLauncher):
+        return strategy.launcher
+    return Launcher(strategy.cluster_environment, strategy.num_processes, strategy.num_nodes)
 
 
 @contextmanager
@@ -83,6 +80,12 @@ def started_by() -> int | None:
     """The process whose `Launcher` started this one."""
     parent = os.environ.get(PARENT)
     return None if parent in (None, str(os.getpid())) else int(str(parent))
+
+
+def follow_parent() -> None:
+    """A process that `Launcher` has started shall end with the first one."""
+    if (parent := started_by()) is not None:
+        end_with_parent(parent)
 
 
 def let_parent_tell() -> None:
@@ -125,7 +128,7 @@ class Signals(Callback):
             yield
         finally:  # Lightning ignores further Ctrl-C after the first
             for number, handler in before.items():
-                signal.signal(number, handler)
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
     def _interrupt(self, *_: Any) -> None:
         self.received = self.received or KeyboardInterrupt()

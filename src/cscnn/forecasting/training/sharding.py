@@ -15,7 +15,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
-from cscnn.forecasting.training.launch import Launched
+from cscnn.forecasting.training.launch import launcher_for
 
 
 def strategy(name: str, world: int) -> Any:
@@ -78,15 +78,19 @@ def join_again(strategy: Any) -> None:
     atexit.register(distributed.destroy_process_group)
 
 
-class Replicated(Launched, DDPStrategy):
+class Replicated(DDPStrategy):
     """``--trainer.strategy ddp``: the whole model on each device."""
+
+    def _configure_launcher(self) -> None:
+        super()._configure_launcher()
+        self._launcher = launcher_for(self)
 
     def setup_environment(self) -> None:
         join_again(self)
         super().setup_environment()
 
 
-class Sharded(Launched, ModelParallelStrategy):
+class Sharded(ModelParallelStrategy):
     """``--trainer.strategy fsdp``: torch's ``fully_shard`` on GPUs and on CPUs.
 
     States are gathered and written as one file, the same as those of other strategies.
@@ -97,6 +101,10 @@ class Sharded(Launched, ModelParallelStrategy):
 
     def __init__(self, world: int):
         super().__init__(world, 1, save_distributed_checkpoint=False)
+
+    def _configure_launcher(self) -> None:
+        super()._configure_launcher()
+        self._launcher = launcher_for(self)
 
     def setup_environment(self) -> None:
         join_again(self)

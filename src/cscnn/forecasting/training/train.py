@@ -32,7 +32,7 @@ from cscnn.forecasting.training.callbacks import (
 )
 from cscnn.forecasting.training.config import TrainConfig
 from cscnn.forecasting.training.identity import DataIdentity
-from cscnn.forecasting.training.launch import Signals, Terminated, let_parent_tell
+from cscnn.forecasting.training.launch import Signals, Terminated, follow_parent, let_parent_tell
 from cscnn.forecasting.training.loader import WindowData
 from cscnn.forecasting.training.module import TrainingModule
 from cscnn.forecasting.training.room import (
@@ -90,6 +90,7 @@ def quietly() -> Iterator[None]:
 
 
 def _train(config: TrainConfig, units: Units | None) -> Run:
+    follow_parent()
     progress = prepare(config)
     lightning.seed_everything(config.seed, workers=True, verbose=False)
     epoch = 0 if progress is None else progress.epochs
