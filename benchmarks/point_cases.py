@@ -17,7 +17,7 @@ from cscnn.geometry import Edges, nearest_edges
 from cscnn.kernels import Complete, Implicit, KernelChoice
 
 CHANNELS, NEIGHBOURS = 8, 32
-LARGE, GIGABYTES = 4.0
+LARGE, GIGABYTES = 100_000, 4.0  # points of a cloud for memory, and how much it may take
 
 
 class MatrixPerEdge(nn.Module):

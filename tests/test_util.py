@@ -16,6 +16,7 @@ import pytest
 from cscnn._util.checks import check_choice, check_int, check_positive
 from cscnn._util.files import remove_leftovers, replacing, write_bytes, write_text
 from cscnn._util.jsonform import from_json, read_json, to_json, write_json
+from cscnn._util.machine import memory_limit
 from cscnn._util.optional import require
 from cscnn._util.progress import Bar, duration
 
@@ -288,3 +289,14 @@ def test_progress_on_a_terminal_and_elsewhere() -> None:
 
 def test_times_for_people() -> None:
     assert [duration(s) for s in (0, 59.4, 59.6, 3600)] == ["0 s", "59 s", "1 min 0 s", "1 h 0 min"]
+
+
+def test_memory_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = memory_limit()
+    assert known is None or 10**8 < known < 10**14
+    group = Path("/sys/fs/cgroup/memory.max")
+    read = Path.read_text
+    monkeypatch.setattr(
+        Path, "read_text", lambda path, *a, **k: "4096" if path == group else read(path, *a, **k)
+    )
+    assert memory_limit() == 4096

@@ -174,7 +174,8 @@ class Forecaster(nn.Module):
             constants: in place of those of the task, see `predict`.
 
         Returns:
-            field name -> (batch, steps, *space, components), in the dtype of the weights.
+            field name -> (batch, steps, *space, components), in the dtype of the weights, but at
+            least float32.
         """
         steps = self.task.frames_out if steps is None else steps
         return self.roll_out(frames, steps, constants=constants)
@@ -225,7 +226,8 @@ class Forecaster(nn.Module):
         return self.task.pack({name: x.to(self.dtype) for name, x in scaled.items()})
 
     def unpack(self, x: Tensor) -> dict[str, Tensor]:
-        """The network's multivectors as physical fields."""
+        """The network's multivectors as physical fields, of at least single precision."""
+        x = x.to(torch.promote_types(x.dtype, torch.float32))
         return self.units.physical(self.task.unpack(x))
 
     def predict(self, x: Tensor, constants: Tensor | None = None) -> Tensor:
@@ -251,7 +253,7 @@ class Forecaster(nn.Module):
             )
         if count:
             known = known.to(x).expand(x.shape[0], count, algebra.n_blades)
-            known = known.reshape(*known.shape[:2], *(1,) * task.dim, -1)
+            known = known.reshape(*known.shape[:2], *(1,) * task.dim, algebra.n_blades)
             x = torch.cat([x, known.expand(*known.shape[:2], *x.shape[2:])], 1)
         y = self.network(x)
         assert isinstance(y, Tensor)
@@ -283,6 +285,8 @@ class Forecaster(nn.Module):
 
     def save(self, path: str | Path, weights: Mapping[str, Tensor] | None = None) -> None:
         """Write one safetensors file that says in its metadata what it is; whole or not at all.
+
+        A compiled or parametrised network is written as the plain one that it stands for.
 
         Args:
             path: the file.

@@ -39,6 +39,7 @@ class Run:
         path = self.path / name
         if not path.is_file():
             hint = "" if self.path.is_dir() else ": there is no such folder"
+            hint = ": it is a file, not the folder of a run" if self.path.is_file() else hint
             raise FileNotFoundError(f"{self.path} is not a complete run, it has no {name}{hint}")
         return path
 

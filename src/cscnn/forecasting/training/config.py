@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,11 @@ from cscnn._util.checks import check_int
 from cscnn._util.jsonform import from_json, to_json
 from cscnn.forecasting.losses import get_loss
 from cscnn.networks.recipe import json_options
+
+#: What numpy takes.
+MAX_SEED = 2**32 - 1
+
+PRECISIONS = ("32", "64", "bf16-mixed", "16-mixed", "bf16-true")
 
 
 @dataclass
@@ -107,7 +113,7 @@ class TrainerConfig:
         epochs: passes over the training windows.
         steps: steps per epoch, if not all windows shall be seen; the state is saved after each.
         accumulate: batches whose gradients are added up for one step.
-        precision: 32, 64, bf16-mixed or 16-mixed.
+        precision: 32, 64, bf16-mixed, 16-mixed or bf16-true, which has weights of 16 bits too.
         compile: torch.compile the model.
         patience: stop after so many epochs without improvement.
         accelerator: cpu, gpu, mps or auto.
@@ -187,6 +193,13 @@ class TrainConfig:
                 value = getattr(value, part)
             if value is not None or name in least:
                 check_int(name, value, low=least.get(name, 1))
+        if self.seed > MAX_SEED:
+            raise ValueError(f"seed must be at most {MAX_SEED} (32 bits), got {self.seed}")
+        if self.trainer.precision not in PRECISIONS:
+            raise ValueError(
+                f"trainer.precision must be one of {', '.join(PRECISIONS)}, got "
+                f"{self.trainer.precision!r}"
+            )
 
     def _check_devices(self) -> None:
         trainer = self.trainer
@@ -217,11 +230,13 @@ class TrainConfig:
             )
         if not 0 <= options.ema < 1:
             raise ValueError(f"optimizer.ema must be in [0, 1), got {options.ema}")
-        if options.lr <= 0 or options.clip < 0:
-            raise ValueError(
-                f"optimizer.lr must be positive and clip not negative, got {options.lr}, "
-                f"{options.clip}"
-            )
+        if not 0 < options.lr < math.inf:
+            raise ValueError(f"optimizer.lr must be positive and finite, got {options.lr}")
+        for name in ("clip", "weight_decay", "final_lr"):
+            if not 0 <= getattr(options, name) < math.inf:
+                raise ValueError(
+                    f"optimizer.{name} must be at least 0 and finite, got {getattr(options, name)}"
+                )
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
