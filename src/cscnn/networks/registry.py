@@ -85,9 +85,9 @@ def register(
     """
 
     def add(network: NetworkClass) -> NetworkClass:
-        known = _entries.get(name)
-        if known is not None and _title(known.network) != _title(network):
-            raise ValueError(f"there is a network named {name!r} already: {known.network}")
+        registered = _entries.get(name)
+        if registered is not None and _title(registered.network) != _title(network):
+            raise ValueError(f"there is a network named {name!r} already: {registered.network}")
         _entries[name] = Entry(network, interface, sizes or Sizes())
         return network
 
@@ -169,31 +169,31 @@ def build(
         >>> net(torch.randn(1, 2, 16, 16, 4)).shape
         torch.Size([1, 1, 16, 16, 4])
     """
-    known = entry(name)
+    registered = entry(name)
     check_options(name, options)
     algebra = input_type.algebra
-    parameters = option_names(known.network)
+    parameters = option_names(registered.network)
     if space is not None:
-        key = "neighbourhood" if known.interface == "points" else "grid"
+        key = "neighbourhood" if registered.interface == "points" else "grid"
         if isinstance(space, Grid) != (key == "grid"):
-            kind = "point sets and curved spaces" if key == "neighbourhood" else "grids"
-            raise ValueError(f"{name} serves {kind}, got {space}")
+            spaces = "point sets and curved spaces" if key == "neighbourhood" else "grids"
+            raise ValueError(f"{name} serves {spaces}, got {space}")
         if key in parameters:
             options = {**options, key: space}
     first: Any = {"components": algebra.dim, "metric components": algebra.metric}.get(
-        known.interface, algebra
+        registered.interface, algebra
     )
     if first is algebra:
-        return known.network(algebra, input_type.channels, output_type.channels, **options)
-    network = known.network(first, input_type.components, output_type.components, **options)
+        return registered.network(algebra, input_type.channels, output_type.channels, **options)
+    network = registered.network(first, input_type.components, output_type.components, **options)
     return OnComponents(network, input_type, output_type)
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:
     """Raise for options that a network does not have."""
-    known = option_names(entry(name).network) - {"grid", "neighbourhood"}
-    if unknown := [o for o in options if o not in known]:
-        raise TypeError(f"{name} has the options {', '.join(sorted(known))}; got {unknown}")
+    valid = option_names(entry(name).network) - {"grid", "neighbourhood"}
+    if unknown := [o for o in options if o not in valid]:
+        raise TypeError(f"{name} has the options {', '.join(sorted(valid))}; got {unknown}")
 
 
 def option_names(network: Any) -> set[str]:
@@ -214,11 +214,11 @@ def option_names(network: Any) -> set[str]:
 def json_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options as JSON knows them: typed kernels as objects, tuples as lists."""
 
-    def plain(value: Any) -> Any:
+    def to_json(value: Any) -> Any:
         if isinstance(value, KernelChoice):
             return value.to_dict()
         if isinstance(value, Mapping):
-            return {key: plain(item) for key, item in value.items()}
-        return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+            return {key: to_json(item) for key, item in value.items()}
+        return [to_json(item) for item in value] if isinstance(value, list | tuple) else value
 
-    return {name: plain(value) for name, value in options.items()}
+    return {name: to_json(value) for name, value in options.items()}
