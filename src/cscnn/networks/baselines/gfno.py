@@ -62,10 +62,10 @@ def point_group(metric: tuple[int, ...], spacing: tuple[float, ...], group: str)
         digits = 3 ** torch.arange(elements[0].numel())  # a matrix of -1, 0, 1 as one number
         keys, order = ((elements.flatten(1) + 1) * digits).sum(-1).sort()
         products = (elements.mT[:, None, :, :, None] * elements[None, :, None]).sum(-2)
-        wanted = ((products.flatten(2) + 1) * digits).sum(-1)
+        product_keys = ((products.flatten(2) + 1) * digits).sum(-1)
         source = elements.abs().argmax(1)  # the row of the only entry of each column
         sign = elements.sum(1)
-        return PointGroup(elements, order[torch.searchsorted(keys, wanted)], source, sign)
+        return PointGroup(elements, order[torch.searchsorted(keys, product_keys)], source, sign)
 
 
 def move_features(group: PointGroup, h: int, x: Tensor) -> Tensor:
