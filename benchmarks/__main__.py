@@ -12,8 +12,8 @@ from pathlib import Path
 from benchmarks import competitors, report
 from benchmarks.registry import Benchmark, get, names
 from benchmarks.runner import Row, run
-from cscnn._util.command import run_command
-from cscnn._util.files import write_text
+from cscnn._util.command import Parser, add_overwrite, run_command
+from cscnn._util.files import check_output, write_text
 from cscnn._util.machine import machine
 from cscnn._util.progress import status
 
@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=PROGRAM,
         description="Runs every hot path side by side with its competitors in this process. Times "
         "are medians of interleaved repeats; ratios are relative to the reference of each case.",
@@ -44,6 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows as JSON")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="also write a page of tables")
+    add_overwrite(parser)
     parser.add_argument("--debug", action="store_true", help="show the traceback of errors")
     return parser
 
@@ -57,8 +58,10 @@ def _run(args: argparse.Namespace) -> int:
             print(f"{entry.name:<24} {entry.title}")
         return 0
     for path in (args.json, args.markdown):  # say so before the measurements, not after them
-        if path is not None and not path.parent.is_dir():
-            raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into")
+        if path is not None:
+            check_output(path, overwrite=args.overwrite)
+    if args.jax is not None:
+        competitors.check_jax(args.jax)
     competitors.jax_checkout = args.jax
     rows: list[Row] = []
     for done, entry in enumerate(chosen, start=1):

@@ -82,6 +82,8 @@ def test_a_benchmark_without_its_packages_is_skipped(monkeypatch, capsys):
         (["--only", "nonsense"], "unknown benchmark 'nonsense': choose from"),
         (["--repeats", "0"], "--repeats must be at least 1, got 0"),
         (["--json", "no/such/folder/x.json"], "there is no folder"),
+        (["--jax", "/nope"], "/nope is not a checkout of the published code"),
+        (["--json", "."], ". is a folder: give the name of a file"),
     ],
 )
 def test_errors_are_one_line(argv, message, capsys):

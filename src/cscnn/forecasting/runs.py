@@ -14,6 +14,8 @@ from cscnn.forecasting.forecaster import Forecaster
 from cscnn.forecasting.training.config import TrainConfig
 
 SPLITS = ("train", "valid", "test")
+EVALUATED = ("evaluation.json", "samples.npz")  #: files of ``cscnn evaluate``
+TRAINED = ("config.json", "model.safetensors", "metrics.csv", "state.ckpt")  #: files of training
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Run:
         path = self.path / name
         if not path.is_file():
             hint = "" if self.path.is_dir() else ": there is no such folder"
+            hint = ": it is a file, not the folder of a run" if self.path.is_file() else hint
             raise FileNotFoundError(f"{self.path} is not a complete run, it has no {name}{hint}")
         return path
 
@@ -66,4 +69,7 @@ class Run:
     def metrics(self) -> list[dict[str, float]]:
         """A dict for each epoch: epoch, step, train_loss, valid_loss, lr, seconds."""
         with self.file("metrics.csv").open(newline="", encoding="utf-8") as file:
-            return [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(file)]
+            try:
+                return [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(file)]
+            except (ValueError, TypeError, csv.Error) as error:
+                raise ValueError(f"{self.path / 'metrics.csv'} is damaged: {error}") from error

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import cscnn
-from cscnn._util.files import write_text
+from cscnn._util.files import check_folder, write_text
 from cscnn._util.optional import require
 from cscnn.viz.figures import matplotlib
 from cscnn.viz.report import curves, headline, kernels, summary, table, viewer
@@ -39,8 +39,7 @@ def write_report(folders: Sequence[str | Path], out: str | Path = "report.html")
         its path.
     """
     out = Path(out)
-    if not out.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {out.parent} to write {out.name} into")
+    check_folder(out.parent, f"to write {out.name} into")
     write_text(out, render(load_runs(folders)))
     return out
 
