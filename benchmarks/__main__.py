@@ -12,9 +12,8 @@ from pathlib import Path
 from benchmarks import competitors, report
 from benchmarks.registry import Benchmark, get, names
 from benchmarks.runner import REPEATS, Row, run
-from cscnn._util.checks import check_folder
-from cscnn._util.command import run_command
-from cscnn._util.files import write_text
+from cscnn._util.command import Parser, add_overwrite, run_command
+from cscnn._util.files import check_output, write_text
 from cscnn._util.machine import machine
 from cscnn._util.progress import status
 
@@ -28,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=PROGRAM,
         description="Runs every hot path side by side with its competitors in this process. Times "
         "are minima of interleaved timings; ratios are relative to the reference of each case.",
@@ -45,6 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows as JSON")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="also write a page of tables")
+    add_overwrite(parser)
     parser.add_argument("--debug", action="store_true", help="show the traceback of errors")
     return parser
 
@@ -59,7 +59,9 @@ def _run(args: argparse.Namespace) -> int:
         return 0
     for path in (args.json, args.markdown):  # say so before the measurements, not after them
         if path is not None:
-            check_folder(path)
+            check_output(path, overwrite=args.overwrite)
+    if args.jax is not None:
+        competitors.check_jax(args.jax)
     competitors.jax_checkout = args.jax
     rows: list[Row] = []
     for done, entry in enumerate(chosen, start=1):

@@ -86,6 +86,8 @@ def test_packages_that_are_not_installed_are_named(files, monkeypatch, capsys):
         (["--only", "nonsense"], "unknown benchmark 'nonsense': choose from"),
         (["--repeats", "0"], "--repeats must be at least 1, got 0"),
         (["--json", "no/such/folder/x.json"], "there is no folder"),
+        (["--jax", "/nope"], "/nope is not a checkout of the published code"),
+        (["--json", "."], ". is a folder: give the name of a file"),
     ],
 )
 def test_errors_are_one_line(argv, message, capsys):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -33,30 +31,15 @@ def peak_memory(work: Callable[[], object]) -> int:
     return peak
 
 
-def memory_limit() -> int | None:
-    """Bytes of memory that this machine has, or that its control group allows; None if unknown."""
-    limits = []
-    with suppress(AttributeError, ValueError, OSError):  # there is no sysconf on Windows
-        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    with suppress(ValueError, OSError):  # a number, or the word max
-        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    if sys.platform == "win32":
-        limits.append(_windows_memory())
-    return min(limits, default=None)
-
-
-def _windows_memory() -> int:
-    import ctypes
-
-    class Status(ctypes.Structure):
-        _fields_ = [("length", ctypes.c_uint32), ("load", ctypes.c_uint32)] + [
-            (name, ctypes.c_uint64)
-            for name in ("total", "free", "page", "free_page", "virtual", "free_virtual", "more")
-        ]
-
-    status = Status(length=ctypes.sizeof(Status))
-    ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))  # type: ignore[attr-defined]
-    return int(status.total)
+def usable_device(name: str) -> torch.device:
+    """A device by its name, or an error if nothing can be computed there."""
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"cannot compute on device {name!r}, but on cpu: {reason}") from error
+    return device
 
 
 def machine() -> dict[str, str]:

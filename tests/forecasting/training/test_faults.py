@@ -127,15 +127,16 @@ def test_strangers_checkpoints_are_not_executed(data: Path, tmp_path: Path) -> N
 
 
 def test_leftovers_of_a_kill_are_removed(undisturbed: Run, data: Path) -> None:
-    left = [undisturbed.path / name for name in (".state.123.tmp.ckpt", ".model.4.tmp.safetensors")]
-    for path in left:
-        path.write_bytes(b"half of a file")
-    others = undisturbed.path / ".evaluation.123.tmp.json"
-    others.write_text("{")
+    folders = [".state.ckpt.12345678.tmp", ".model.safetensors.abcdefgh.tmp"]
+    left = [undisturbed.path / name for name in folders]
+    others = undisturbed.path / ".evaluation.json.12345678.tmp"
+    for path in (*left, others):
+        path.mkdir()
+        (path / "half").write_bytes(b"of a file")
     train(config(data, undisturbed.path))
     assert not any(path.exists() for path in left)
     assert others.exists()  # of a process that may be alive
-    others.unlink()
+    shutil.rmtree(others)
 
 
 def test_unwritable_folder(data: Path, tmp_path: Path) -> None:

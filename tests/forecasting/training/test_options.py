@@ -187,14 +187,19 @@ def test_what_is_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_runs_that_do_not_fit(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = config(data, tmp_path / "run", trainer__devices=2)
-    memory = "cscnn.forecasting.training.room.memory_limit"
+    memory = "cscnn.forecasting.training.room.available_memory"
     monkeypatch.setattr(memory, lambda: 20_000)
-    with pytest.raises(ValueError, match=r"cs_resnet with data.batch=4 needs at least 0\.00 GB"):
+    with pytest.raises(
+        ValueError,
+        match=r"cs_resnet with data.batch=4 needs at least .* kB per device .*, 10\.0 kB are",
+    ):
         train(run)
     monkeypatch.setattr(memory, lambda: None)  # not known
     usage = shutil.disk_usage(tmp_path)._replace(free=1000)
     monkeypatch.setattr("shutil.disk_usage", lambda path: usage)
-    with pytest.raises(OSError, match=r"run needs at least .* GB for weights and states, the disk"):
+    with pytest.raises(
+        OSError, match=r"weights and states needs .* of disk, but .*run has 1\.0 kB free"
+    ):
         train(run)
     assert not (run.folder / "config.json").exists()
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import copy
 import math
-import shutil
 
 import torch
 from torch import nn
 
-from cscnn._util.machine import memory_limit
+from cscnn._util.resources import available_memory, check_disk, size
 from cscnn.forecasting.forecaster import Forecaster
 from cscnn.forecasting.training.config import TrainConfig
 from cscnn.forecasting.training.loader import WindowData
@@ -72,8 +71,8 @@ def _check_memory(config: TrainConfig, name: str, weights: int, batch: int = 0) 
     if limit is not None and need > limit:
         held = "weights, gradients and moments" + (" and a batch" if batch else "")
         raise ValueError(
-            f"{name} needs at least {need / 1e9:.2f} GB per device for {held}, there are "
-            f"{limit / 1e9:.2f} GB: choose a smaller model or batch, or split the model over more "
+            f"{name} needs at least {size(need)} per device for {held}, {size(limit)} "
+            f"are available: choose a smaller model or batch, or split the model over more "
             "devices with --strategy fsdp"
         )
 
@@ -82,7 +81,7 @@ def device_memory(config: TrainConfig) -> int | None:
     """Bytes for each device; those of a CPU share its memory. None if it is not known."""
     if config.trainer.accelerator != "cpu" and torch.cuda.is_available():
         return int(torch.cuda.get_device_properties(0).total_memory)
-    limit = memory_limit()
+    limit = available_memory()
     return None if limit is None else limit // config.trainer.devices
 
 
@@ -91,9 +90,4 @@ def _check_disk(config: TrainConfig, weights: int) -> None:
     state = (training_copies(config) - 1) * weights
     resumed = (config.folder / "state.ckpt").exists()
     need = state if resumed else 2 * state + weights
-    free = shutil.disk_usage(config.folder).free
-    if need > free:
-        raise OSError(
-            f"{config.folder} needs at least {need / 1e9:.2f} GB for weights and states, the disk "
-            f"has {free / 1e9:.2f} GB free"
-        )
+    check_disk(config.folder, need, "the folder of weights and states")
