@@ -113,6 +113,7 @@ def _published(
     checkout: Path, metric: Sequence[int], channels: int, kernel_size: int, x: Tensor
 ) -> Work:
     """The authors' convolution, compiled by JAX, with gradients of field and parameters."""
+    check_jax(checkout)
     if str(checkout) not in sys.path:
         sys.path.insert(0, str(checkout))
     import jax

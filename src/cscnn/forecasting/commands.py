@@ -138,6 +138,8 @@ def _evaluation_files(forecaster: Path, out: Path | None, overwrite: bool) -> tu
     """Where numbers and samples go."""
     from cscnn.forecasting.runs import EVALUATED
 
+    if not forecaster.exists():
+        raise FileNotFoundError(f"there is no folder or file {forecaster}")
     if out is None:  # measuring a run again replaces its own numbers
         if forecaster.is_file():
             raise ValueError(f"{forecaster} is not the folder of a run: give --out FILE")
