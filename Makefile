@@ -69,7 +69,7 @@ test-external: $(VENV)/.oracles
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m external tests
 
 bench: $(VENV)/.oracles
-	$(BIN)/python -m benchmarks --json bench.json --markdown docs/benchmarks.md
+	$(BIN)/python -m benchmarks --json bench.json --markdown docs/benchmarks.md --overwrite
 
 models: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.models > docs/models.md.tmp && mv docs/models.md.tmp docs/models.md

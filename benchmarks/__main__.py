@@ -11,10 +11,9 @@ from pathlib import Path
 
 from benchmarks import competitors, report
 from benchmarks.registry import Benchmark, get, names
-from benchmarks.runner import Row, run
-from cscnn._util.checks import check_folder
-from cscnn._util.command import run_command
-from cscnn._util.files import write_text
+from benchmarks.runner import REPEATS, Row, run
+from cscnn._util.command import Parser, add_overwrite, run_command
+from cscnn._util.files import check_output, write_text
 from cscnn._util.machine import machine
 from cscnn._util.progress import status
 
@@ -28,16 +27,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=PROGRAM,
         description="Runs every hot path side by side with its competitors in this process. Times "
-        "are medians of interleaved repeats; ratios are relative to the reference of each case.",
+        "are minima of interleaved timings; ratios are relative to the reference of each case.",
         epilog="example: python -m benchmarks --only geometric_product --repeats 31",
     )
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these benchmarks (see --list)")
     parser.add_argument("--list", action="store_true", help="list the benchmarks and stop")
     parser.add_argument(
-        "--repeats", type=int, default=15, help="timings per variant (default: %(default)s)"
+        "--repeats", type=int, default=REPEATS, help="timings per variant (default: %(default)s)"
     )
     parser.add_argument("--strict", action="store_true", help="exit with 1 if a target is missed")
     parser.add_argument(
@@ -45,6 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows as JSON")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="also write a page of tables")
+    add_overwrite(parser)
     parser.add_argument("--debug", action="store_true", help="show the traceback of errors")
     return parser
 
@@ -59,14 +59,15 @@ def _run(args: argparse.Namespace) -> int:
         return 0
     for path in (args.json, args.markdown):  # say so before the measurements, not after them
         if path is not None:
-            check_folder(path)
+            check_output(path, overwrite=args.overwrite)
+    if args.jax is not None:
+        competitors.check_jax(args.jax)
     competitors.jax_checkout = args.jax
     rows: list[Row] = []
     for done, entry in enumerate(chosen, start=1):
         print(f"\n{entry.title} [{entry.name}]", flush=True)
         if missing := entry.missing():
-            print(f"skipped: {missing}", flush=True)
-            continue
+            print(missing, flush=True)
         print(report.HEADER, flush=True)
         try:
             for row in run(entry.name, repeats=args.repeats, progress=status):
@@ -85,7 +86,7 @@ def _write(args: argparse.Namespace, measured: Sequence[Benchmark], rows: Sequen
         data = {"machine": machine(), "rows": [asdict(row) for row in rows]}
         write_text(args.json, json.dumps(data, indent=2) + "\n")
     if args.markdown is not None:
-        write_text(args.markdown, report.markdown(measured, rows, machine()))
+        write_text(args.markdown, report.markdown(measured, rows, machine(), args.repeats))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,11 @@ def dense_table(algebra: CliffordAlgebra, dtype: torch.dtype = torch.float32) ->
     return algebra.geometric_product(eye[:, None], eye[None]).mT.contiguous()
 
 
-@benchmark("geometric_product", "Geometric product of 100,000 multivectors, forward + backward")
+@benchmark(
+    "geometric_product",
+    "Geometric product of 100,000 multivectors, forward + backward",
+    "Ratios are relative to an einsum with the dense Cayley table, as other libraries do it.",
+)
 def geometric_product() -> Iterator[Case]:
     for metric, speedup in (((1, 1), None), ((1, 1, 1), 3.0), ((1, -1, -1, -1), 6.0)):
         algebra = CliffordAlgebra(metric)
@@ -74,7 +78,11 @@ def dense_layer(layer: GeometricProductLayer, x: Tensor) -> Tensor:
     return (product + layer.linear(x)) / 2**0.5
 
 
-@benchmark("product_layer", "Fully connected product layer, 12 -> 144 channels, 343 points")
+@benchmark(
+    "product_layer",
+    "Fully connected product layer, 12 -> 144 channels, 343 points",
+    "Ratios are relative to the same layer with its weights spread over the dense Cayley table.",
+)
 def product_layer() -> Iterator[Case]:
     algebra = CliffordAlgebra((1, 1, 1))
     torch.manual_seed(0)

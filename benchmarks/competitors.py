@@ -98,15 +98,22 @@ def _escnn(
     return Unwrapped(), lambda x: x.movedim(-1, 2).flatten(1, 2)
 
 
-def _published(
-    checkout: Path, metric: Sequence[int], channels: int, kernel_size: int, x: Tensor
-) -> Work:
-    """The authors' convolution, compiled by JAX, with gradients of field and parameters."""
+def check_jax(checkout: Path) -> None:
+    """Raise unless a folder holds the published JAX code and JAX can be imported."""
     if not (checkout / "modules" / "conv" / "convolution.py").is_file():
         raise FileNotFoundError(
             f"{checkout} is not a checkout of the published code: it has no "
             "modules/conv/convolution.py"
         )
+    if missing := [name for name in ("jax", "flax") if importlib.util.find_spec(name) is None]:
+        raise ImportError(f"--jax needs the packages jax and flax: there is no {missing[0]}")
+
+
+def _published(
+    checkout: Path, metric: Sequence[int], channels: int, kernel_size: int, x: Tensor
+) -> Work:
+    """The authors' convolution, compiled by JAX, with gradients of field and parameters."""
+    check_jax(checkout)
     if str(checkout) not in sys.path:
         sys.path.insert(0, str(checkout))
     import jax

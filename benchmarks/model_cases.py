@@ -24,7 +24,11 @@ def training_step(network: nn.Module, x: Tensor) -> Work:
     return forward_backward(lambda *_: network(x), list(network.parameters()))
 
 
-@benchmark("model", "Training step of the 8-block CS-ResNet beside a ResNet of c·2^d channels")
+@benchmark(
+    "model",
+    "Training step of the 8-block CS-ResNet beside a ResNet of c·2^d channels",
+    "Ratios are relative to a ResNet as wide as our flattened multivectors, not of equal size.",
+)
 def steps() -> Iterator[Case]:
     for name, batch, channels, grid, time_ratio in SETUPS:
         task = simulator_task(name)
@@ -41,5 +45,4 @@ def steps() -> Iterator[Case]:
             },
             reference="resnet",
             speedup=1 / time_ratio,
-            repeats=3,
         )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from benchmarks.runner import REPEATS, timings
 from benchmarks.tasks import simulator_task
 from cscnn._util.checks import check_int
 from cscnn._util.command import run_command
@@ -142,23 +142,17 @@ def count_multiply_adds(forward: Callable[[], Tensor]) -> int:
 
 
 def _measured(cost: Cost, network: nn.Module, forward: Callable[[], Tensor]) -> Cost:
-    """The cost with parameters, memory and time (median of three) of a training step."""
+    """The cost with parameters, memory and time (minimum) of a training step."""
 
     def step() -> list[Tensor]:
         loss = forward().square().mean()
         return list(torch.autograd.grad(loss, list(network.parameters()), allow_unused=True))[:1]
 
-    step()
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        step()
-        times.append(time.perf_counter() - start)
     return replace(
         cost,
         parameters=count_parameters(network),
         peak_bytes=peak_memory(step),
-        seconds=sorted(times)[1],
+        seconds=min(timings({"step": step}, REPEATS)["step"]),
     )
 
 
@@ -189,7 +183,7 @@ def _print_page(params: int, tasks: Sequence[str]) -> int:
         "# What the networks cost\n\n"
         f"All with about {params:,} parameters, written by `make models`. Multiply-adds are those "
         "of a forward\npass with direct convolutions. Peak memory and time are those of a training "
-        "step (forward and backward).\n\n"
+        f"step (forward and\nbackward); times are minima of {REPEATS} timings.\n\n"
         f"Machine: {', '.join(f'{k} {v}' for k, v in machine().items())}. Batch 1.\n\n"
         "| task | grid, points | network | parameters | multiply-adds | peak memory "
         "| training step |\n"

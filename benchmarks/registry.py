@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,9 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 Work = Callable[[], Sequence[Tensor]]
+
+#: Modules of cases, in the order of the page: from single products to whole trainings, then data.
+MODULES = ("algebra", "kernel", "conv", "point", "model", "training", "data")
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,6 @@ class Case:
         gigabytes: how much peak memory the first variant may take.
         seconds: how long the first variant may take.
         judged: the variants that the targets are asked of; by default the first.
-        repeats: at most this many measurements of each variant, for slow cases.
         series: (name, size) of a case that is one of several of growing size; the slopes of time
             against size on logarithmic axes are reported in the end.
         slope: the largest slope that the judged variants may have.
@@ -44,7 +47,6 @@ class Case:
     seconds: float | None = None
     compare: tuple[str, ...] | None = None
     judged: tuple[str, ...] | None = None
-    repeats: int | None = None
     series: tuple[str, float] | None = None
     slope: float | None = None
     timed: Callable[[int], Mapping[str, Sequence[float]]] | None = None
@@ -61,53 +63,47 @@ class Benchmark:
     Attributes:
         name: of the benchmark.
         title: what its cases show.
+        reading: one sentence for the page that says how to read its table.
         cases: makes them.
-        any_of: optional packages to compare with; without any of them there are no cases.
+        packages: optional packages that it compares with; variants of absent ones are left out.
     """
 
     name: str
     title: str
+    reading: str
     cases: Callable[[], Iterator[Case]] = field(repr=False)
-    any_of: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
 
     def missing(self) -> str:
-        """Why there are no cases on this machine; empty if there are some."""
-        if not self.any_of or any(importlib.util.find_spec(name) for name in self.any_of):
-            return ""
-        return f"needs one of the packages {', '.join(self.any_of)}"
+        """A sentence on the packages that are not installed; empty if all are."""
+        absent = [name for name in self.packages if importlib.util.find_spec(name) is None]
+        return f"Not measured, since not installed: {', '.join(absent)}." if absent else ""
 
 
 _registry: dict[str, Benchmark] = {}
 
 
 def benchmark(
-    name: str, title: str, any_of: tuple[str, ...] = ()
+    name: str, title: str, reading: str, packages: tuple[str, ...] = ()
 ) -> Callable[[Callable[[], Iterator[Case]]], Benchmark]:
     """Register a generator of cases under a name, see `Benchmark`."""
 
     def register(cases: Callable[[], Iterator[Case]]) -> Benchmark:
         if name in _registry:
             raise ValueError(f"there is a benchmark named {name!r} already")
-        _registry[name] = Benchmark(name, title, cases, any_of)
+        _registry[name] = Benchmark(name, title, reading, cases, packages)
         return _registry[name]
 
     return register
 
 
 def names() -> tuple[str, ...]:
-    """All registered benchmarks, in the order of registration."""
-    # Importing them registers their cases.
-    from benchmarks import (  # noqa: F401
-        algebra_cases,
-        conv_cases,
-        data_cases,
-        kernel_cases,
-        model_cases,
-        point_cases,
-        training_cases,
-    )
-
-    return tuple(_registry)
+    """All registered benchmarks, in the order of `MODULES` and of the functions in them."""
+    order = {f"benchmarks.{name}_cases": number for number, name in enumerate(MODULES)}
+    for module in order:
+        importlib.import_module(module)  # which registers its cases
+    modules = {name: entry.cases.__module__ for name, entry in _registry.items()}
+    return tuple(sorted(_registry, key=lambda name: order.get(modules[name], len(order))))
 
 
 def get(name: str) -> Benchmark:

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
 
 from benchmarks.registry import Benchmark
 from benchmarks.runner import Row
 
-HEADER = f"{'case':<27}{'variant':<26}{'time':>11}{'ratio':>8}{'peak':>11}{'error':>10}  target"
+HEADER = (
+    f"{'case':<27}{'variant':<26}{'time':>11}{'median':>8}{'ratio':>8}{'peak':>11}{'error':>10}"
+    "  target"
+)
+
+INTRODUCTION = """
+Written by `make bench`. Each time is the minimum of {repeats} timings. The variants of a case take
+turns in one process, so that a slow moment of the machine meets all of them. The column "median"
+says how far the median of the timings lies above their minimum. Ratios compare minima with that of
+the reference of each case, whose ratio is 1. Peak is the memory that torch allocates during the
+work; that of other packages does not count. Error is the largest relative
+deviation from float64. A target is what we ask of a variant; targets that are missed stay on the
+page.
+"""
 
 
 def line(row: Row) -> str:
     """One row of the terminal table."""
-    ratio, peak = _ratio(row), _peak(row)
     return (
-        f"{row.case:<27}{row.variant:<26}{_time(row):>11}{ratio:>8}{peak:>11}{_error(row):>10}"
-        f"  {row.target}"
+        f"{row.case:<27}{row.variant:<26}{_time(row):>11}{_spread(row):>8}{_ratio(row):>8}"
+        f"{_peak(row):>11}{_error(row):>10}  {row.target}"
     ).rstrip()
 
 
@@ -23,8 +36,18 @@ def _time(row: Row) -> str:
     return f"slope {row.slope:.2f}" if row.slope is not None else f"{row.seconds * 1e3:.2f} ms"
 
 
+def _spread(row: Row) -> str:
+    return "" if row.slope is not None else f"+{row.spread:.0%}"
+
+
 def _ratio(row: Row) -> str:
-    return "" if row.slope is not None else f"{row.ratio:.2f}"
+    return (
+        ""
+        if row.slope is not None
+        else f"{row.ratio:.2g}"
+        if row.ratio < 0.1
+        else f"{row.ratio:.2f}"
+    )
 
 
 def _peak(row: Row) -> str:
@@ -35,26 +58,37 @@ def _error(row: Row) -> str:
     return "" if row.error is None else f"{row.error:.0e}"
 
 
-def markdown(chosen: Sequence[Benchmark], rows: Sequence[Row], machine: dict[str, str]) -> str:
-    """A page with one table per benchmark and the machine it was run on."""
-    parts = [
-        "# Benchmarks",
-        "",
-        "Written by `make bench`. Times are medians of interleaved repeats in one process.",
-        "Ratios are relative to the reference of each case, whose ratio is 1. Peak is the memory",
-        "that torch allocates during the work. Error is the largest relative deviation from "
-        "float64.",
-        "",
-        "Machine: " + ", ".join(f"{key} {value}" for key, value in machine.items()) + ".",
-    ]
+def markdown(
+    chosen: Sequence[Benchmark], rows: Sequence[Row], machine: dict[str, str], repeats: int
+) -> str:
+    """A page with one section per benchmark and the machine it was run on.
+
+    Args:
+        chosen: the benchmarks that were run, in the order of the page.
+        rows: of all of them.
+        machine: what the numbers were measured on.
+        repeats: timings per variant.
+    """
+    facts = ", ".join(f"{key} {value}" for key, value in machine.items())
+    parts = ["# Benchmarks", _paragraph(INTRODUCTION.format(repeats=repeats))]
+    parts += [_paragraph(f"Machine: {facts}.")]
     for entry in chosen:
-        parts += ["", f"## {entry.title}", ""]
-        parts += ["| case | variant | time | ratio | peak | error | target |"]
-        parts += ["|---|---|---:|---:|---:|---:|---|"]
-        parts += [
-            f"| {r.case} | {r.variant} | {_time(r)} | {_ratio(r)} | {_peak(r)} | {_error(r)} "
-            f"| {r.target} |"
-            for r in rows
-            if r.benchmark == entry.name
-        ]
-    return "\n".join(parts) + "\n"
+        measured = [row for row in rows if row.benchmark == entry.name]
+        parts += [f"## {entry.title}", _paragraph(f"{entry.reading} {entry.missing()}")]
+        parts += ["\n".join(_table(measured))] if measured else []
+    return "\n\n".join(parts) + "\n"
+
+
+def _paragraph(text: str) -> str:
+    """The text in lines of at most 100 characters."""
+    return textwrap.fill(
+        " ".join(text.split()), 100, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _table(rows: Sequence[Row]) -> Iterator[str]:
+    yield "| case | variant | time | median | ratio | peak | error | target |"
+    yield "|---|---|---:|---:|---:|---:|---:|---|"
+    for row in rows:
+        cells = (row.case, row.variant, _time(row), _spread(row), _ratio(row), _peak(row))
+        yield f"| {' | '.join((*cells, _error(row), row.target))} |"

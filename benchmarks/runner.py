@@ -1,4 +1,8 @@
-"""How it is measured: interleaved repeats, medians, peak memory, error against float64."""
+"""How it is measured: minimum of interleaved timings, peak memory, error against float64.
+
+Other work on the machine only adds to a time, so the minimum is the best estimate of what the work
+itself takes. How far the median lies above it says how much the timings scatter.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,9 @@ import torch
 from benchmarks.registry import Case, Work, get
 from cscnn._util.machine import peak_memory
 
+#: Timings of each variant.
+REPEATS = 10
+
 
 @dataclass(frozen=True)
 class Row:
@@ -21,8 +28,9 @@ class Row:
     benchmark: str
     case: str
     variant: str
-    seconds: float
-    ratio: float  # time relative to the reference
+    seconds: float  # the minimum of the timings
+    spread: float  # how far their median lies above it, relative to it
+    ratio: float  # minimum relative to that of the reference
     peak_bytes: int
     error: float | None  # largest relative deviation from float64
     target: str  # what was asked of this variant, and whether it held; empty if nothing was
@@ -30,7 +38,7 @@ class Row:
 
 
 def run(
-    name: str, *, repeats: int = 15, progress: Callable[[str], None] = lambda _: None
+    name: str, *, repeats: int = REPEATS, progress: Callable[[str], None] = lambda _: None
 ) -> Iterator[Row]:
     """Measure all cases of one benchmark, yielding rows as they become known."""
     series: dict[str, list[tuple[Case, dict[str, float]]]] = {}
@@ -56,38 +64,39 @@ def _slopes(name: str, title: str, members: list[tuple[Case, dict[str, float]]])
         if first.slope is not None and variant in (first.judged or tuple(first.variants)[:1]):
             verdict = "met" if slope <= first.slope else "MISSED"
             target = f"slope ≤ {first.slope:g}: {verdict} ({slope:.2f})"
-        yield Row(name, f"growth with {title}", variant, math.nan, math.nan, 0, None, target, slope)
+        nan = math.nan
+        yield Row(name, f"growth with {title}", variant, nan, nan, nan, 0, None, target, slope)
 
 
 def _measure(name: str, case: Case, repeats: int) -> Iterator[Row]:
-    repeats = min(repeats, case.repeats or repeats)
     errors = _errors(case)
     times: Mapping[str, Sequence[float]]
     if case.timed is not None:
         peaks, times = dict.fromkeys(case.variants, 0), case.timed(repeats)
     else:
         peaks = {variant: peak_memory(work) for variant, work in case.variants.items()}
-        times = _interleaved(case.variants, repeats)
-    medians = {variant: statistics.median(values) for variant, values in times.items()}
+        times = timings(case.variants, repeats)
+    seconds = {variant: min(values) for variant, values in times.items()}
     judged = case.judged or tuple(case.variants)[:1]
     for variant in case.variants:
-        ratio = medians[variant] / medians[case.reference]
+        ratio = seconds[variant] / seconds[case.reference]
         yield Row(
             benchmark=name,
             case=case.label,
             variant=variant,
-            seconds=medians[variant],
+            seconds=seconds[variant],
+            spread=statistics.median(times[variant]) / seconds[variant] - 1,
             ratio=ratio,
             peak_bytes=peaks[variant],
             error=errors.get(variant),
-            target=_verdict(case, ratio, peaks[variant], peaks[case.reference], medians[variant])
+            target=_verdict(case, ratio, peaks[variant], peaks[case.reference], seconds[variant])
             if variant in judged
             else "",
         )
 
 
-def _interleaved(variants: Mapping[str, Work], repeats: int) -> dict[str, list[float]]:
-    """In turns, so that a slow moment of the machine hits all alike."""
+def timings(variants: Mapping[str, Work], repeats: int) -> dict[str, list[float]]:
+    """Seconds of each variant, in turns, so that a slow moment of the machine hits all alike."""
     loops = {variant: _loops(work) for variant, work in variants.items()}
     times: dict[str, list[float]] = {variant: [] for variant in variants}
     for _ in range(repeats):

@@ -26,7 +26,12 @@ LOAD, STEP = "load a batch", "training step"
 WARM = 3
 
 
-@benchmark("training", "A training step of small presets, each followed by one of a bare loop")
+@benchmark(
+    "training",
+    "A training step of small presets, each followed by one of a bare loop",
+    "The ratio is what loading of data, hooks and the progress bar add to the bare step.",
+    packages=("lightning",),
+)
 def training() -> Iterator[Case]:
     if importlib.util.find_spec("lightning") is None:
         return
@@ -40,7 +45,12 @@ def training() -> Iterator[Case]:
         )
 
 
-@benchmark("loading", "A batch of windows from a file, beside the training step that uses it")
+@benchmark(
+    "loading",
+    "A batch of windows from a file, beside the training step that uses it",
+    "A ratio below 1 means that one loader process keeps up with training.",
+    packages=("lightning",),
+)
 def loading() -> Iterator[Case]:
     if importlib.util.find_spec("lightning") is None:
         return
@@ -50,7 +60,6 @@ def loading() -> Iterator[Case]:
             {LOAD: tuple, STEP: tuple},
             reference=STEP,
             speedup=4,
-            repeats=5,
             timed=partial(load_and_step, task),
         )
 
@@ -118,7 +127,7 @@ def _prepare(config: Any) -> tuple[Any, Any]:
 
     data = WindowData(config.data, config.seed, config.trainer.steps)
     units = data.fit_units(Bar("trajectories", quiet=True))
-    forecaster = build_forecaster(config, data.task, units)
+    forecaster = build_forecaster(config, data, units)
     return data, TrainingModule(forecaster, config.optimizer, optimizer_steps(config, data))
 
 

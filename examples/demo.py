@@ -52,7 +52,7 @@ def main() -> None:
     for model in MODELS:
         run("evaluate", out / model)
     report = out / "report.html"
-    run("report", *(out / model for model in MODELS), "--out", report)
+    run("report", *(out / model for model in MODELS), "--out", report, "--overwrite")
     summary(out)
     print(f"\n{duration(time.monotonic() - start)} in all. The report: {report.resolve()}")
 

@@ -86,10 +86,16 @@ def _formatted(node: ast.JoinedStr) -> Iterator[Import]:
         yield Import(f"{first.value}*", node.lineno)
 
 
+def _statements(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Those of a module, those under ``if TYPE_CHECKING`` too."""
+    for node in tree.body:
+        yield from node.body if isinstance(node, ast.If) else [node]
+
+
 def exports(root: Path) -> dict[str, str]:
     """Names that the package itself offers -> the modules that they come from, or itself."""
     names = {}
-    for node in ast.parse((root / "__init__.py").read_text(encoding="utf-8")).body:
+    for node in _statements(ast.parse((root / "__init__.py").read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
@@ -133,7 +139,7 @@ def _root_violations(path: Path) -> list[str]:
     """The package itself imports the library only; rooms that it names must exist."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     problems = []
-    for node in tree.body:
+    for node in _statements(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             targets = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):

@@ -113,7 +113,8 @@ def test_readme_examples_run(tmp_path, monkeypatch):
     for command in commands_of("README.md"):
         assert main(command) == 0, command
     run_python(python_of("README.md"), tmp_path)
-    run_python(python_of("docs/training.md"), tmp_path)  # of the same data
+    for page in ("docs/training.md", "docs/evaluation.md"):  # of the same data
+        run_python(python_of(page), tmp_path)
 
 
 @pytest.mark.slow
@@ -135,6 +136,13 @@ def test_data_format_examples_run(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/geometry.md"])
 def test_examples_of_pages_run(name, tmp_path):
     run_python(python_of(name), tmp_path)
+
+
+def test_no_page_has_python_that_does_not_run():
+    """Every page with Python has a test that runs it: here, or in tests/data (readers.md)."""
+    run = {"README.md", "CONTRIBUTING.md", "training.md", "evaluation.md", "data_format.md"}
+    with_python = {p.name for p in PAGES if "```python" in p.read_text(encoding="utf-8")}
+    assert with_python == run | {"geometry.md", "readers.md"}
 
 
 def test_pages_name_commands_that_exist(capsys):

@@ -89,7 +89,7 @@ def test_the_walker_lets_small_things_pass(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "private"),
     [
         ("import torch\ntorch._C._functions", True),
         ("from torch._dynamo import reset", True),
@@ -99,5 +99,5 @@ def test_the_walker_lets_small_things_pass(text):
         ("from torchvision import _internal", False),
     ],
 )
-def test_the_walker_knows_private_torch(text, found):
-    assert bool(list(private_torch(text))) == found
+def test_the_walker_knows_private_torch(text, private):
+    assert bool(list(private_torch(text))) == private

@@ -5,6 +5,9 @@ import io
 import json
 import math
 import os
+import re
+import shutil
+import stat
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,11 +16,19 @@ from typing import Any, Literal
 
 import pytest
 
+from cscnn._util import resources
 from cscnn._util.checks import check_choice, check_int, check_positive
-from cscnn._util.files import remove_leftovers, replacing, write_bytes, write_text
+from cscnn._util.files import (
+    check_output,
+    remove_leftovers,
+    replacing,
+    write_bytes,
+    write_text,
+)
 from cscnn._util.jsonform import from_json, read_json, to_json, write_json
 from cscnn._util.optional import require
 from cscnn._util.progress import Bar, duration
+from cscnn._util.resources import check_disk, check_memory, size
 
 # --- files ----------------------------------------------------------------------------------------
 
@@ -66,14 +77,102 @@ def test_other_errors_leave_the_file_alone(tmp_path: Path) -> None:
 
 def test_leftovers_of_killed_processes(tmp_path: Path) -> None:
     mine, other = tmp_path / "state.ckpt", tmp_path / "evaluation.json"
-    kept = [tmp_path / name for name in (".state.notes.tmp.ckpt", "state.ckpt", ".hidden")]
+    kept = [tmp_path / name for name in (".state.ckpt.notes.tmp", "state.ckpt", ".hidden")]
     with replacing(mine) as left, replacing(other) as others:
         for path in (left, others, *kept):
             path.write_text("x")
         remove_leftovers(mine)
         assert not left.exists()
         assert all(path.exists() for path in (others, *kept))
+        left.parent.mkdir()
         left.write_text("x")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="makes links, which Windows may forbid")
+def test_links_at_guessed_names_are_not_followed(tmp_path: Path) -> None:
+    """Names of temporary files were made of the name and the number of the process."""
+    path, victim = tmp_path / "file.txt", tmp_path / "victim.txt"
+    victim.write_text("precious")
+    (tmp_path / f".file.{os.getpid()}.tmp.txt").symlink_to(victim)
+    path.symlink_to(victim)
+    with replacing(path) as temporary:
+        assert stat.S_IMODE(temporary.parent.stat().st_mode) == 0o700  # nobody can add another
+        assert not list(temporary.parent.iterdir())
+        temporary.write_text("new")
+    assert (path.read_text(), path.is_symlink()) == ("new", False)
+    assert victim.read_text() == "precious"
+
+
+def test_files_can_be_read_by_those_who_may(tmp_path: Path) -> None:
+    """The private folder of the temporary file does not make the file private."""
+    (tmp_path / "plain.txt").write_text("x")
+    write_text(tmp_path / "ours.txt", "x")
+    modes = {path.stat().st_mode for path in tmp_path.iterdir()}
+    assert len(modes) == 1
+
+
+def test_outputs(tmp_path: Path) -> None:
+    new, old = tmp_path / "new.txt", tmp_path / "old.txt"
+    old.write_text("x")
+    check_output(new, inputs=[old])
+    check_output(old, overwrite=True)
+    with pytest.raises(FileExistsError, match=r"old\.txt exists: .* add --overwrite"):
+        check_output(old)
+    (tmp_path / "folder").mkdir()
+    other_name = tmp_path / "folder" / ".." / "old.txt"
+    with pytest.raises(ValueError, match=r"old\.txt is read here and cannot be replaced"):
+        check_output(other_name, inputs=[old], overwrite=True)
+    with pytest.raises(IsADirectoryError, match="is a folder: give the name of a file"):
+        check_output(tmp_path, overwrite=True)
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*absent to write x into"):
+        check_output(tmp_path / "absent" / "x")
+    with pytest.raises(NotADirectoryError, match=r"old\.txt is a file, not a folder to write x"):
+        check_output(old / "x")
+    if Path(os.devnull).exists():
+        with pytest.raises(ValueError, match="is a device"):
+            check_output(Path(os.devnull), overwrite=True)
+
+
+def test_read_only_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # whoever runs the test, also root
+    with pytest.raises(PermissionError, match=f"folder {re.escape(str(tmp_path))} is read-only"):
+        check_output(tmp_path / "x")
+
+
+# --- room -----------------------------------------------------------------------------------------
+
+
+def test_sizes_for_people() -> None:
+    counts = (0, 999, 1000, 99_960, 123_456, 2.5e9, 1e12)
+    assert [size(n) for n in counts] == [
+        "0 B", "999 B", "1.0 kB", "100 kB", "123 kB", "2.5 GB", "1.0 TB",
+    ]  # fmt: skip
+
+
+def test_room_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = shutil.disk_usage(tmp_path).free
+    check_disk(tmp_path / "not" / "yet", 1000, "x")
+    with pytest.raises(OSError, match=r"film needs .* TB of disk, but .* has .* free"):
+        check_disk(tmp_path, free + 10**13, "film")
+    monkeypatch.setattr(resources, "available_memory", lambda: 2000)
+    check_memory(2000, "x")
+    with pytest.raises(
+        MemoryError, match=r"film needs 3\.0 kB of memory, but 2\.0 kB is available"
+    ):
+        check_memory(3000, "film")
+    monkeypatch.setattr(resources, "available_memory", lambda: None)
+    check_memory(10**20, "x")  # who knows
+
+
+def test_available_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    free = resources.available_memory()
+    assert free is None or 2**20 < free < 2**60
+    group = Path("/sys/fs/cgroup/memory.max")
+    read = Path.read_text
+    monkeypatch.setattr(
+        Path, "read_text", lambda path, *a, **k: "4096" if path == group else read(path, *a, **k)
+    )
+    assert resources.available_memory() == 4096
 
 
 # --- JSON -----------------------------------------------------------------------------------------
@@ -284,6 +383,14 @@ def test_progress_on_a_terminal_and_elsewhere() -> None:
     assert "reading 3/3 files" in terminal.getvalue()
     assert terminal.getvalue().endswith("\n")
     assert log.getvalue() == silent.getvalue() == ""  # short work is not worth a line in a log
+
+
+def test_progress_in_ascii() -> None:
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    terminal.isatty = lambda: True  # type: ignore[method-assign]
+    Bar("files", terminal)("reading", 1, 2)
+    terminal.seek(0)
+    assert "############............ reading 1/2 files" in terminal.read()
 
 
 def test_times_for_people() -> None:

@@ -8,13 +8,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cscnn._util.command import run_command
+from cscnn._util.command import Parser, run_command
+from cscnn._util.files import check_folder
+from cscnn._util.progress import duration
 from experiments.paper import PARTS
 from experiments.paper.presets import STUDIES
 from experiments.paper.records import Archive
 from experiments.paper.results import Results
 
 PROGRAM = "python -m experiments.paper"
+#: Results of the repository, whose timings serve where there are no others.
+PUBLISHED = Path(__file__).parents[2] / "docs" / "results.json"
 TASKS = tuple(STUDIES["small"].settings)
 
 
@@ -25,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=PROGRAM,
         description="Reproduces the paper's comparisons. Trains every model on tasks of the paper "
         "for several numbers of training simulations and seeds, after choosing its learning rate "
@@ -74,11 +78,16 @@ def _run(args: argparse.Namespace) -> int:
         return 0
     folder = args.page or args.out
     page = Archive.find(folder / "results.json")  # keep what is on it
-    args.out.mkdir(parents=True, exist_ok=True)
+    for path in (args.out, folder):
+        check_folder(path, "for the files of the study", create=True)
     if not args.draw:
+        workers = args.workers or _workers()
+        for task in tasks:
+            print(_announcement(results, task, args.parts, workers), flush=True)
         from experiments.paper.runner import Runner  # takes seconds to import, as does the page
 
-        runner = Runner(results, args.workers or _workers())
+        args.out.mkdir(parents=True, exist_ok=True)
+        runner = Runner(results, workers)
         for task in tasks:
             runner.run(task, args.parts)
     from experiments.paper.page import write_page
@@ -95,6 +104,28 @@ def _workers() -> int:
     import torch
 
     return 1 if torch.accelerator.is_available() else max(1, os.cpu_count() or 1)
+
+
+def _announcement(results: Results, task: str, parts: Sequence[str], workers: int) -> str:
+    """What will be done, and how long it takes as far as steps of these networks were timed."""
+    trials, certain = results.forecast(task, parts)
+    missing = [trial for trial in trials if results.find(trial) is None]
+    text = f"{task}: {'' if certain else 'about '}{len(missing)} of {len(trials)} trainings to run"
+    if not missing:
+        return text
+    known = results.seconds(task) or Results(
+        results.study, results.out, Archive.find(PUBLISHED)
+    ).seconds(task)
+    if not known:
+        return f"{text}, {workers} at a time; how long they take is not known before the first"
+    usual = sum(known.values()) / len(known)
+    seconds = sum(
+        trial.setting.steps * trial.step_factor * known.get(trial.key, usual) for trial in missing
+    )
+    return (
+        f"{text}, {workers} at a time; their steps take about {duration(seconds / workers)} on the "
+        "machine where such steps were timed"
+    )
 
 
 def _list(results: Results, task: str, parts: Sequence[str]) -> None:

@@ -5,29 +5,40 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import cscnn
-from cscnn._util.command import run_command
-from cscnn.data.commands import add_commands as add_data_commands
-from cscnn.forecasting.commands import add_commands as add_forecasting_commands
-from cscnn.viz.commands import add_commands as add_picture_commands
-from cscnn.viz.report.commands import add_commands as add_report_commands
+from cscnn._util.command import Parser, interruptible, run_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point; returns the exit code."""
+    """Entry point; returns the exit code.
+
+    Args:
+        argv: arguments; by default those of this process, which then is the program ``cscnn``.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    with interruptible("cscnn") if argv is None else nullcontext():
+        return run_command("cscnn", lambda: _run(arguments), debug="--debug" in arguments)
+
+
+def _run(arguments: list[str]) -> int:
     parser = _parser()
-    args, rest = parser.parse_known_args(argv)
-    args.debug = args.debug or "--debug" in rest  # also after the command
-    rest = [text for text in rest if text != "--debug"]
+    given = [text for text in arguments if text != "--debug"]  # also after the command
+    args, rest = parser.parse_known_args(given)
     if rest and args.run is not _train:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     args.rest = rest
-    return run_command("cscnn", lambda: int(args.run(args)), debug=args.debug)
+    return int(args.run(args))
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    from cscnn.data.commands import add_commands as add_data_commands  # these import torch
+    from cscnn.forecasting.commands import add_commands as add_forecasting_commands
+    from cscnn.viz.commands import add_commands as add_picture_commands
+    from cscnn.viz.report.commands import add_commands as add_report_commands
+
+    parser = Parser(
         prog="cscnn", description="Equivariant convolutional networks on multivector fields."
     )
     parser.add_argument("--version", action="version", version=f"cscnn {cscnn.__version__}")

@@ -46,7 +46,7 @@ def test_an_interrupted_run_keeps_its_rows(files, tmp_path, monkeypatch, capsys)
         if name == "network":
             assert json.loads(table.read_text())["rows"] == measured  # after each benchmark
             raise KeyboardInterrupt
-        row = Row(name, case.label, "ours", 1.0, 1.0, 0, None, "")
+        row = Row(name, case.label, "ours", 1.0, 0.1, 1.0, 0, None, "")
         measured.append(asdict(row))
         yield row
 
@@ -61,19 +61,23 @@ def test_an_interrupted_run_keeps_its_rows(files, tmp_path, monkeypatch, capsys)
 @pytest.mark.parametrize(("target", "code"), [("time ≤ 1.05: met", 0), ("time ≤ 1.05: MISSED", 1)])
 def test_strict_fails_if_a_target_is_missed(monkeypatch, target, code):
     def measure(name, case, repeats):
-        yield Row(name, case.label, "ours", 1.0, 1.0, 0, None, target)
+        yield Row(name, case.label, "ours", 1.0, 0.1, 1.0, 0, None, target)
 
     monkeypatch.setattr("benchmarks.runner._measure", measure)
     assert main(["--only", "product_layer", "--strict"]) == code
     assert main(["--only", "product_layer"]) == 0
 
 
-def test_a_benchmark_without_its_packages_is_skipped(monkeypatch, capsys):
-    entry = replace(registry.get("simulator"), any_of=("no_such_package", "nor_this"))
-    monkeypatch.setitem(registry._registry, "simulator", entry)
-    assert main(["--only", "simulator"]) == 0
-    assert "skipped: needs one of the packages no_such_package, nor_this" in capsys.readouterr().out
-    assert replace(entry, any_of=("no_such_package", "torch")).missing() == ""
+def test_packages_that_are_not_installed_are_named(files, monkeypatch, capsys):
+    (_, page), options = files
+    entry = registry.get("product_layer")
+    assert replace(entry, packages=("torch",)).missing() == ""
+    entry = replace(entry, packages=("no_such_package", "torch", "nor_this"))
+    monkeypatch.setitem(registry._registry, "product_layer", entry)
+    assert main(["--only", "product_layer", "--repeats", "1", *options]) == 0
+    message = "Not measured, since not installed: no_such_package, nor_this."
+    assert message in capsys.readouterr().out
+    assert message in page.read_text().replace("\n", " ")
 
 
 @pytest.mark.parametrize(
@@ -82,6 +86,8 @@ def test_a_benchmark_without_its_packages_is_skipped(monkeypatch, capsys):
         (["--only", "nonsense"], "unknown benchmark 'nonsense': choose from"),
         (["--repeats", "0"], "--repeats must be at least 1, got 0"),
         (["--json", "no/such/folder/x.json"], "there is no folder"),
+        (["--jax", "/nope"], "/nope is not a checkout of the published code"),
+        (["--json", "."], ". is a folder: give the name of a file"),
     ],
 )
 def test_errors_are_one_line(argv, message, capsys):

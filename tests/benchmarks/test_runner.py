@@ -1,4 +1,6 @@
-"""How it is measured: errors, verdicts, slopes."""
+"""How it is measured: times, errors, verdicts, slopes."""
+
+import time
 
 import pytest
 import torch
@@ -39,6 +41,22 @@ def test_errors_are_relative_to_the_truth():
     assert runner._errors(case) == {"exact": 0.0, "wrong": 0.5}
 
 
+def test_times_are_minima_and_the_spread_is_that_of_the_median():
+    times = {"ours": [4.0, 2.0, 3.0], "theirs": [8.0, 4.0, 4.0]}
+    case = Case("x", dict.fromkeys(times, list), reference="theirs", timed=lambda _: times)
+    ours, theirs = runner._measure("name", case, repeats=3)
+    assert (ours.seconds, ours.spread, ours.ratio) == (2.0, 0.5, 0.5)
+    assert (theirs.seconds, theirs.spread, theirs.ratio) == (4.0, 0.0, 1.0)
+
+
+def test_variants_take_turns():
+    calls = []
+    variants = {name: lambda name=name: calls.append(name) or time.sleep(0.006) for name in "ab"}
+    times = runner.timings(variants, repeats=3)
+    assert calls == [*"ab", *"ab" * 3]  # one call of each to count loops
+    assert {name: len(values) for name, values in times.items()} == {"a": 3, "b": 3}
+
+
 def test_slopes_of_a_series_are_reported(monkeypatch):
     def growing():
         for size in (1, 2, 4):
@@ -52,10 +70,10 @@ def test_slopes_of_a_series_are_reported(monkeypatch):
 
     def measure(name, case, repeats):
         for variant, power in (("linear", 1), ("also", 2)):
-            yield Row(name, case.label, variant, float(case.label) ** power, 1.0, 0, None, "")
+            yield Row(name, case.label, variant, float(case.label) ** power, 0.0, 1.0, 0, None, "")
 
     registry.names()  # registers all others
-    entry = registry.Benchmark("growing", "for this test", growing)
+    entry = registry.Benchmark("growing", "for this test", "Slopes.", growing)
     monkeypatch.setitem(registry._registry, "growing", entry)
     monkeypatch.setattr("benchmarks.runner._measure", measure)
     rows = [row for row in runner.run("growing") if row.slope is not None]
@@ -70,4 +88,4 @@ def test_slopes_of_a_series_are_reported(monkeypatch):
 def test_names_are_unique():
     registry.names()  # registers all
     with pytest.raises(ValueError, match="a benchmark named 'conv' already"):
-        registry.benchmark("conv", "again")(list)
+        registry.benchmark("conv", "again", "Nothing.")(list)

@@ -26,8 +26,9 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert command("generate", *smoke, "--split", "test=4", "--shard", f"{i}/2") == 0
     shards = [str(tmp_path / f"test.shard-{i}-of-2.h5") for i in range(2)]
     assert command("data", "merge", *shards, "--out", str(tmp_path / "test.h5")) == 0
-    with pytest.raises(FileExistsError, match="exists: remove it first"):
+    with pytest.raises(FileExistsError, match=r"test\.h5 exists: .* --overwrite"):
         command("data", "merge", *shards, "--out", str(tmp_path / "test.h5"))
+    assert command("data", "merge", *shards, "--out", str(tmp_path / "test.h5"), "--overwrite") == 0
     (tmp_path / "train.h5").write_bytes(b"nothing")
     assert command("data", "check", file) == 1
     assert "train.h5 is no HDF5 file" in capsys.readouterr().out

@@ -9,9 +9,8 @@ import h5py
 import numpy as np
 import pytest
 
-from cscnn.data import Background, Field, FieldFile, Header
+from cscnn.data import Background, Field, FieldFile, Header, open_fields
 from cscnn.data.files import checksum, find_damage, write
-from cscnn.data.merge import merge
 
 HEADER = Header(
     metric=(1, 1),
@@ -142,6 +141,36 @@ def put(name: str, value: object):
     return lambda file: file.attrs.__setitem__(name, value)
 
 
+def store(name: str, dtype: type):
+    """Numbers of another type."""
+
+    def change(file: h5py.File) -> None:
+        path = f"grade{HEADER.grade(name)}/{name}"
+        attributes, shape = dict(file[path].attrs), file[path].shape
+        del file[path]
+        file.create_dataset(path, shape, dtype).attrs.update(attributes)
+
+    return change
+
+
+def rename(old: str, new: str):
+    """A field of another name."""
+
+    def change(file: h5py.File) -> None:
+        file.move(f"grade{HEADER.grade(old)}/{old}", f"grade{HEADER.grade(old)}/{new}")
+        file.attrs["fields"] = [new if name == old else name for name in file.attrs["fields"]]
+
+    return change
+
+
+def empty(file: h5py.File) -> None:
+    """Take all trajectories out."""
+    for path in ("index", "checksum", *(f"grade{f.grade}/{f.name}" for f in HEADER.fields)):
+        attributes, shape, dtype = dict(file[path].attrs), file[path].shape, file[path].dtype
+        del file[path]
+        file.create_dataset(path, (0, *shape[1:]), dtype).attrs.update(attributes)
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -157,6 +186,20 @@ def put(name: str, value: object):
         (lambda f: f.pop("index"), "train.h5: .*index"),
         (lambda f: f.pop("checksum"), "train.h5: .*checksum"),
         (lambda f: f.move("grade1/velocity", "grade2/velocity"), "train.h5: .*velocity"),
+        (lambda f: f.copy("grade0/heat", "grade2/heat"), "holds .*grade0/heat.*grade2/heat"),
+        (store("heat", np.complex64), "field heat holds complex64, others float32"),
+        (store("velocity", np.complex64), "the type of numbers must be .* got 'complex64'"),
+        (store("heat", np.int16), "field heat holds int16, others float32"),
+        (
+            lambda f: f["grade1/velocity"].attrs.__setitem__("components", ["e2", "e1"]),
+            r"velocity has components \['e2', 'e1'\], but grade 1 of metric \(1, 1\) has",
+        ),
+        (lambda f: f["grade0/heat"].attrs.__setitem__("units", "\x1b[31m"), "must be printable"),
+        (rename("heat", "$heat"), r"'\$heat' cannot be the name of a field"),
+        (rename("heat", ".heat"), "'.heat' cannot be the name of a field"),
+        (rename("heat", "he\nat"), r"'he\\nat' cannot be the name of a field"),
+        (rename("heat", "a/heat"), "holds .*grade0/a"),
+        (empty, "train.h5: it holds no trajectories"),
     ],
 )
 def test_files_with_a_wrong_description(path: Path, damage, message: str) -> None:
@@ -166,11 +209,88 @@ def test_files_with_a_wrong_description(path: Path, damage, message: str) -> Non
     assert len(list(find_damage(path))) == 1
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        put("spacing", [0.5, 0.5]),
+        put("boundary", ["periodic", "periodic"]),
+        put("seed", 3),
+        put("parameters", '{"viscosity": 0.2}'),
+        put("fields", ["smoke", "velocity", "heat"]),
+        lambda f: f["grade1/velocity"].attrs.__setitem__("units", "km/h"),
+        lambda f: f["backgrounds/grade1/gravity"].__setitem__(1, -1.6),
+        lambda f: f["index"].__setitem__(0, 7),
+    ],
+)
+def test_changed_headers_are_found(path: Path, damage) -> None:
+    """Each of these is a good header, but not the one that was written."""
+    assert list(find_damage(path)) == []
+    change(path, damage)
+    FieldFile(path).close()
+    (message,) = find_damage(path)
+    assert "attributes, units or indices were changed" in message
+    change(path, drop("header_checksum"))
+    (message,) = find_damage(path)
+    assert "header_checksum is missing" in message
+
+
+def elsewhere(file: h5py.File) -> dict[str, object]:
+    """Ways to keep the data of a field in other files."""
+    name, folder = "grade0/heat", Path(file.filename).parent
+    shape, attributes = file[name].shape, dict(file[name].attrs)
+    del file[name]
+    layout = h5py.VirtualLayout(shape, "f4")
+    layout[:] = h5py.VirtualSource(str(folder / "other.h5"), "x", shape)
+
+    def raw() -> h5py.Dataset:
+        (folder / "raw").write_bytes(bytes(4 * int(np.prod(shape))))
+        return file.create_dataset(
+            name, shape, "f4", external=[(str(folder / "raw"), 0, h5py.h5f.UNLIMITED)]
+        )
+
+    return {
+        "link": lambda: file.__setitem__(name, h5py.ExternalLink(str(folder / "other.h5"), "x")),
+        "virtual": lambda: file.create_virtual_dataset(name, layout).attrs.update(attributes),
+        "external": lambda: raw().attrs.update(attributes),
+        "group": lambda: file.__setitem__("more", h5py.ExternalLink("/etc/passwd", "x")),
+    }
+
+
+@pytest.mark.parametrize(
+    ("way", "message"),
+    [
+        ("link", r"grade0/heat is a link to another file, .*other\.h5: copy its data"),
+        ("virtual", "the data of grade0/heat are in other files"),
+        ("external", "the data of grade0/heat are in other files"),
+        ("group", "more is a link to another file, /etc/passwd"),
+    ],
+)
+def test_data_in_other_files_are_refused(path: Path, way: str, message: str) -> None:
+    """A file of a stranger must not make us read other files, whatever reads it."""
+    with h5py.File(path.with_name("other.h5"), "w") as other:
+        other["x"] = np.zeros((3, 5, 4, 6, 1), "f4")
+    change(path, lambda file: elsewhere(file)[way]())
+    for reader in (FieldFile, open_fields):
+        with pytest.raises(ValueError, match=message):
+            reader(path)
+    assert message.partition(" ")[0] in next(iter(find_damage(path)))
+
+
+@pytest.mark.parametrize("name", ["", " ", "a/b", "/a", "..", ".a", "$a", "a\n", "\x1b[2J", "a\0"])
+def test_names_that_files_cannot_hold(name: str) -> None:
+    with pytest.raises(ValueError, match="cannot be the name of a field"):
+        HEADER.replace(fields=(Field(name, 0),))
+    with pytest.raises(ValueError, match="cannot be the name of a field"):
+        HEADER.replace(backgrounds=(Background(name, 0, (1.0,)),))
+
+
 def test_truncated_files(path: Path) -> None:
     whole = path.read_bytes()
     for size in (0, 100, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:size])
-        with pytest.raises(ValueError, match=r"train\.h5 is (truncated|no HDF5 file)"):
+        with pytest.raises(
+            ValueError, match=r"train\.h5 is (truncated|no HDF5 file|an empty file)"
+        ):
             FieldFile(path)
 
 
@@ -178,6 +298,8 @@ def test_other_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "notes.h5").write_text("no data")
     with pytest.raises(ValueError, match=r"notes\.h5 is no HDF5 file"):
         FieldFile(tmp_path / "notes.h5")
+    with pytest.raises(IsADirectoryError, match="is a folder, expected a file"):
+        FieldFile(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"there is no file .*absent\.h5"):
         FieldFile(tmp_path / "absent.h5")
 
@@ -210,6 +332,8 @@ def test_checksum_sees_every_bit() -> None:
         (lambda t: t.update(heat=np.zeros((1, 2))), r"field heat: shape \(1, 2\), expected"),
         (lambda t: t["heat"].fill(np.inf), "field heat: 120 of 120 numbers are NaN or infinite"),
         (lambda t: t["heat"].fill(1e300), "infinite as float32"),
+        (lambda t: t.update(heat=t["heat"] * 1j), "field heat must hold real numbers, got complex"),
+        (lambda t: t.update(heat=t["heat"].astype(str)), "must hold real numbers, got <U"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:overflow")
@@ -224,6 +348,8 @@ def test_bad_trajectories_leave_no_file(tmp_path: Path, spoil, message: str) -> 
 def test_wrong_counts_and_options_leave_no_file(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="expected 2 trajectories, got 1"):
         write(tmp_path / "train.h5", HEADER, [trajectory(1)], [0, 1])
+    with pytest.raises(ValueError, match=r"no trajectories to write into .*train\.h5"):
+        write(tmp_path / "train.h5", HEADER, [], [])
     with pytest.raises(ValueError, match="int8"):
         write(tmp_path / "train.h5", HEADER, [trajectory(1)], [0], dtype="int8")
     with pytest.raises(ValueError, match="zip"):
@@ -236,40 +362,8 @@ def test_a_full_disk_is_seen_before_the_work(
 ) -> None:
     usage = shutil.disk_usage(tmp_path)._replace(free=1000)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-    with pytest.raises(OSError, match=r"has only 0\.00 GB free"):
+    with pytest.raises(OSError, match=r"needs 5\.8 kB of disk, but .* has 1\.0 kB free"):
         make(tmp_path / "train.h5")
-
-
-def test_merge_puts_shards_in_order(tmp_path: Path) -> None:
-    whole = make(tmp_path / "whole.h5", range(5))
-    shards = [make(tmp_path / f"{i}.h5", r) for i, r in enumerate((range(3, 5), range(0, 3)))]
-    assert merge(shards, tmp_path / "merged.h5") == 5
-    assert (tmp_path / "merged.h5").read_bytes() == whole.read_bytes()
-
-
-def test_merge_refuses_what_does_not_belong_together(tmp_path: Path) -> None:
-    first, out = make(tmp_path / "a.h5", range(2)), tmp_path / "out.h5"
-    with pytest.raises(ValueError, match=r"trajectory 1 is in both .*a\.h5 and .*b\.h5"):
-        merge([first, make(tmp_path / "b.h5", range(1, 3))], out)
-    with pytest.raises(ValueError, match="1 of 4 trajectories are missing, the first is 2"):
-        merge([first, make(tmp_path / "c.h5", range(3, 4))], out)
-    other = make(tmp_path / "d.h5", range(2, 3), HEADER.replace(seed=1))
-    with pytest.raises(ValueError, match="differ in seed"):
-        merge([first, other], out)
-    with pytest.raises(ValueError, match="holds float64"):
-        merge([first, make(tmp_path / "e.h5", range(2, 3), dtype="float64")], out)
-    with pytest.raises(ValueError, match="no files to merge"):
-        merge([], out)
-    change(first, lambda f: f["grade0/heat"].__setitem__((0, 0, 0, 0), 3.0))
-    with pytest.raises(ValueError, match=r"a\.h5: trajectory 0 is damaged"):
-        merge([first], out)
-    assert not out.exists()
-
-
-def test_merge_misses_shards_by_their_names(tmp_path: Path) -> None:
-    shards = [make(tmp_path / f"train.shard-{i}-of-3.h5", range(2 * i, 2 * i + 2)) for i in (0, 1)]
-    with pytest.raises(ValueError, match="1 of 3 shards are missing, the first is number 2"):
-        merge(shards, tmp_path / "train.h5")
 
 
 def test_the_order_of_backgrounds_is_kept(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """Generation: the same bytes whatever happens to it."""
 
+import dataclasses
 import hashlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from cscnn.data import FieldFile
-from cscnn.data.files import find_damage
+from cscnn.data.files import find_damage, trajectory_bytes
 from cscnn.data.generate import Plan, generate, plans
 from cscnn.data.merge import merge
 from cscnn.data.simulators import NavierStokes, create
@@ -85,14 +87,34 @@ def test_other_data_are_not_overwritten(tmp_path: Path) -> None:
     make(tmp_path)
     with pytest.raises(ValueError, match="seed is 0, not 5; choose another folder"):
         make(tmp_path, seed=5)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "train.h5").write_text("precious")
+    with pytest.raises(ValueError, match=r"train\.h5 is no HDF5 file .* --overwrite"):
+        make(tmp_path / "other")
+    assert (tmp_path / "other" / "train.h5").read_text() == "precious"
     with pytest.raises(ValueError, match="exists with 10 trajectories, not 11"):
         make(tmp_path, count=11)
     with pytest.raises(ValueError, match="dtype is float32, not float64"):
         make(tmp_path, dtype="float64")
     changed = plans(NavierStokes(grid=(12, 12), frames=2, warmup=1, every=1, viscosity=0.02),
                     tmp_path, {"train": 10})  # fmt: skip
-    with pytest.raises(ValueError, match=r"viscosity is 0.01, not 0.02"):
+    with pytest.raises(ValueError, match=r"viscosity is 0.01, not 0.02; .* --overwrite"):
         generate(changed)
+    assert generate(changed, overwrite=True) == {changed[0].path: True}
+    assert FieldFile(changed[0].path).header.parameters["viscosity"] == 0.02
+    assert generate(changed, overwrite=True) == {changed[0].path: False}  # it is what was asked for
+
+
+def test_parts_of_other_data_can_be_replaced(tmp_path: Path, undisturbed: Path) -> None:
+    plan = interrupted(tmp_path, 4)
+    other = dataclasses.replace(plan, seed=1)
+    with pytest.raises(ValueError, match=r"seed is 0, not 1; .* --overwrite"):
+        generate([other])
+    generate([other], overwrite=True)
+    with pytest.raises(ValueError, match=r"seed is 1, not 0; .* --overwrite"):
+        generate([plan])
+    generate([plan], overwrite=True)
+    assert digest(plan.path) == digest(undisturbed)
 
 
 class Stop(Exception):
@@ -240,12 +262,98 @@ def test_memory_does_not_grow_with_the_number_of_trajectories(tmp_path: Path) ->
         ({"workers": 0}, "workers must be .* got 0"),
         ({"batch": 0}, "batch must be .* got 0"),
         ({"count": 0}, "trajectories of split train"),
+        (
+            {"count": 2**63},
+            r"trajectories of split train must be below 2\^63, got 9223372036854775808",
+        ),
+        ({"seed": -1}, r"seed must be at least 0 and below 2\^63, got -1"),
+        ({"seed": 2**63}, r"seed must be at least 0 and below 2\^63, got 9223372036854775808"),
     ],
 )
 def test_impossible_plans(tmp_path: Path, options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make(tmp_path, **options)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_largest_seed(tmp_path: Path) -> None:
+    (plan,) = make(tmp_path, count=1, seed=2**63 - 1)
+    assert FieldFile(plan.path).header.seed == 2**63 - 1
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_a_job_without_room_on_the_disk_is_not_begun(tmp_path: Path, compression: str) -> None:
+    folder = tmp_path / "not yet"
+    chosen = plans(SMOKE, folder, {"valid": 2, "train": 10**15}, compression=compression)
+    with pytest.raises(OSError, match=r"train\.h5 with the parts .* TB of disk, but .* free"):
+        generate(chosen)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_there_already_needs_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: Path
+) -> None:
+    """Room for the result is enough where its parts are there: else twice that is needed."""
+    plan = interrupted(tmp_path, 6)
+    trajectory = trajectory_bytes(SMOKE.header(), "float32")
+    usage = shutil.disk_usage(tmp_path)
+    for free, fits in ((9 * trajectory, False), (11 * trajectory, True)):
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, n=free: usage._replace(free=n))
+        if fits:
+            generate([plan])
+        else:
+            with pytest.raises(OSError, match="with the parts that it is joined of needs"):
+                generate([plan])
+    assert digest(plan.path) == digest(undisturbed)
+
+
+@pytest.mark.parametrize("options", [{"workers": 10**6, "batch": 1}, {"batch": 10**9}])
+def test_a_job_without_enough_memory_is_not_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, int]
+) -> None:
+    usage = shutil.disk_usage(tmp_path)._replace(free=2**80)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(
+        MemoryError, match=r"--workers \d+ with batches of \d+ .* TB of memory, but"
+    ):
+        generate(plans(SMOKE, tmp_path, {"train": 10**9}), **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at processes through /proc")
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_workers_end_with_the_command(tmp_path: Path, number: signal.Signals) -> None:
+    """Within seconds, whatever they are doing, and without a word of their own."""
+    seen, out = tmp_path / "seen", tmp_path / "data"
+    seen.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.data.sleeping", "generate", "sleeping", "--out", str(out),
+         "--set", f"folder={seen}", "--split", "train=4", "--batch", "2", "--workers", "2"],
+        cwd=Path(__file__).parents[2], start_new_session=True, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while len(workers := [int(path.name) for path in seen.iterdir()]) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert all(map(alive, workers))
+    if number == signal.SIGINT:  # as a terminal sends it, to all of them
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
+    output, errors = process.communicate(timeout=10)  # they have the same streams: all have ended
+    assert not any(map(alive, workers))
+    assert "Traceback" not in errors
+    if number == signal.SIGINT:
+        assert (process.returncode, errors) == (130, "")
+        assert output.strip().startswith("interrupted: what is finished is kept")
+
+
+def alive(process: int) -> bool:
+    """Whether a process is there and no zombie."""
+    status = Path(f"/proc/{process}/stat")
+    return status.exists() and status.read_text().rsplit(")", 1)[1].split()[0] != "Z"
 
 
 def test_bad_names_of_splits(tmp_path: Path) -> None:

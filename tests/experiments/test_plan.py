@@ -1,6 +1,7 @@
 """What a study plans: presets, options, and the search for learning rates."""
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from cscnn.data.simulators import create
 from cscnn.forecasting import Forecaster, Task
 from cscnn.kernels import Complete
 from experiments.paper import PARTS, presets
+from experiments.paper.__main__ import main
 from experiments.paper.freedom import degrees_of_freedom, kernel_dimension
 from experiments.paper.plan import Contender, Trial
 from experiments.paper.records import Record
@@ -34,6 +36,32 @@ def test_the_search_for_a_rate_goes_on_at_its_edges() -> None:
     lost = dict.fromkeys((1e-5, 1e-4, 1e-3, 1e-2), math.inf)
     assert tried(lost) == (1e-5, 1e-4, 1e-3, 1e-2)
     assert replace(setting, further_rates=()).rates_to_try({1e-3: 1.0, 1e-2: 2.0}) == (1e-3, 1e-2)
+
+
+@pytest.mark.parametrize(
+    ("preset", "time"), [("small", r"take about \d+ (h|min) \d+"), ("paper", "is not known before")]
+)
+def test_it_says_what_it_is_about_to_do(
+    preset: str,
+    time: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Before it begins: how many trainings, and hours where steps like these were timed."""
+
+    def begin(self: Runner, task: str, parts: tuple[str, ...]) -> None:
+        text = capsys.readouterr().out
+        assert "trainings to run" in text
+        print(text)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Runner, "run", begin)
+    out = ["--preset", preset, "--out", str(tmp_path / "study"), "--workers", "2"]
+    assert main(out) == 130
+    lines = capsys.readouterr().out.split("\n")[:3]
+    for task, line in zip(presets.STUDIES[preset].settings, lines, strict=True):
+        assert re.match(rf"{task}: about (\d+) of \1 trainings to run, 2 at a time; .*{time}", line)
 
 
 def test_runs_every_rate_of_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,8 @@ from cscnn.data.simulators import SIMULATORS, create
 from cscnn.forecasting import Forecaster, Task, Units, Window, collate
 from cscnn.forecasting.forecaster import KEY
 from cscnn.networks import CSResNet, load, save
+from cscnn.networks.files import CHECKSUM
+from cscnn.networks.weights import checksum
 from cscnn.testing import relative_error
 from tests.networks.tiny import OPTIONS, need
 
@@ -179,7 +181,8 @@ def test_bad_files(tmp_path):
 
     path = tmp_path / "bad"
     for data in ("{}", '{"format": 2}'):  # format 2 had no description of the network
-        save_file({"a": torch.ones(1)}, path, {KEY: data})
+        tensors, metadata = {"a": torch.ones(1)}, {KEY: data}
+        save_file(tensors, path, {**metadata, CHECKSUM: checksum(metadata, tensors)})
         with pytest.raises(ValueError, match=r"has format .* of cscnn_forecaster, this .* reads 3"):
             Forecaster.load(path)
     with pytest.raises(ValueError, match="this Identity does not know how it was made"):

@@ -81,6 +81,7 @@ def test_one_run_alone(folders):
 
 def test_names_cannot_break_the_page(tmp_path):
     nasty = '</script><script>alert(1)</script><b>&"'
+    bold = nasty.replace("/", "")  # names of fields have no slashes
     folder = tmp_path / "a<b>&'\"<script>"
     make_run(tmp_path / "tame", TASKS["fluid"](), points=8, steps=3).rename(folder)
     evaluation = Evaluation.load(folder / "evaluation.json")
@@ -88,15 +89,15 @@ def test_names_cannot_break_the_page(tmp_path):
     change_evaluation(
         folder,
         machine={nasty: nasty},
-        task={"name": nasty, "fields": (dataclasses.replace(smoke, name=nasty), velocity)},
+        task={"name": nasty, "fields": (dataclasses.replace(smoke, name=bold), velocity)},
         data={"split": nasty},
         model={"name": nasty},
     )
-    with pytest.raises(ValueError, match="has no array known/</script>"):
+    with pytest.raises(ValueError, match="has no array known/<script>"):
         load_runs([folder])
     stored = Samples.load(folder / "samples.npz", evaluation.task)
     renamed = Samples(
-        *({nasty: part["smoke"], "velocity": part["velocity"]}
+        *({bold: part["smoke"], "velocity": part["velocity"]}
           for part in (stored.known, stored.target, stored.prediction)), stored.times
     )  # fmt: skip
     (folder / "samples.npz").unlink()
@@ -108,7 +109,25 @@ def test_names_cannot_break_the_page(tmp_path):
     assert "alert(1)" in page.text
     assert folder.name in page.texts("h2")
     data = json.loads(re.search(r'<script type="application/json">(.*?)</script>', text)[1])
-    assert data["quantities"][0]["label"] == nasty
+    assert data["quantities"][0]["label"] == bold
+
+
+def test_losses_that_are_not_finite(copy):
+    """A training that diverged is on the page, as far as its losses can be drawn."""
+    path = copy[0] / "metrics.csv"
+    lines = path.read_text().splitlines()
+    for number, text in ((3, "inf"), (5, "nan"), (7, "-inf")):
+        cells = lines[number].split(",")
+        lines[number] = ",".join([*cells[:2], text, text, *cells[4:]])
+    path.write_text("\n".join(lines))
+    page = Page(render(load_runs(copy)))
+    assert "Learning" in page.texts("h2")
+    assert not re.search(r"\b(nan|inf)\b", " ".join(a["d"] for a in page.all("path")))
+    path.write_text("\n".join([lines[0], *(f"{i},1,inf,inf,1,1" for i in range(3))]))
+    render(load_runs(copy))
+    path.write_text("epoch,train_loss\n0,much\n")
+    with pytest.raises(ValueError, match=r"metrics\.csv is damaged: .*'much'"):
+        load_runs(copy)
 
 
 def test_missing_parts_name_the_command(copy):

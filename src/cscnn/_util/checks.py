@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -49,10 +48,3 @@ def check_positive(**values: float | Sequence[float]) -> None:
                 raise TypeError(f"{name} must be a positive number, got {value!r}") from None
             if not positive:
                 raise ValueError(f"{name} must be positive, got {value}")
-
-
-def check_folder(path: Path) -> Path:
-    """``path`` if there is a folder to write it into: an error before the work, not after it."""
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into")
-    return path

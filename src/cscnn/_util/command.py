@@ -1,12 +1,36 @@
-"""What command lines share: errors as one line, exit codes."""
+"""What command lines share: errors as one line, interrupts, exit codes."""
 
 from __future__ import annotations
 
+import _thread
+import argparse
+import io
+import os
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn
 
 #: Errors whose messages are written for users; others are told with their type.
-EXPECTED = (ValueError, TypeError, LookupError, ArithmeticError, OSError, ImportError)
+EXPECTED = (ValueError, TypeError, LookupError, ArithmeticError, OSError, ImportError, MemoryError)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser of arguments whose errors are one line, as all errors are."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with the message and where to read more."""
+        self.exit(2, f"{self.prog}: error: {_line(message)} (see {self.prog} --help)\n")
+
+
+def add_overwrite(command: argparse.ArgumentParser) -> None:
+    """The option by which commands replace files; `cscnn._util.files.check_output` obeys it."""
+    command.add_argument(
+        "--overwrite", action="store_true", help="replace files that exist (default: refuse)"
+    )
 
 
 def run_command(program: str, command: Callable[[], int], *, debug: bool = False) -> int:
@@ -17,6 +41,9 @@ def run_command(program: str, command: Callable[[], int], *, debug: bool = False
         command: does the work and returns an exit code.
         debug: show the traceback instead.
     """
+    for stream in (sys.stdout, sys.stderr):  # terminals that know ASCII alone
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         return command()
     except BrokenPipeError:  # the reader, e.g. head, has seen enough
@@ -28,8 +55,53 @@ def run_command(program: str, command: Callable[[], int], *, debug: bool = False
     except Exception as error:
         if debug:
             raise
-        text = str(error)
+        text = _line(str(error)) or type(error).__name__
         if not isinstance(error, EXPECTED):
-            text = f"{type(error).__name__}: {' '.join(text.split())} (--debug shows where)"
+            text = f"{type(error).__name__}: {text} (--debug shows where)"
         print(f"{program}: error: {text}", file=sys.stderr)
         return 1
+
+
+def _line(text: str) -> str:
+    """A text in one line, without characters that a terminal would obey."""
+    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+
+
+@contextmanager
+def interruptible(program: str) -> Iterator[None]:
+    """Ctrl-C is heard whenever it comes.
+
+    Modules being imported may swallow a KeyboardInterrupt, or make another error of it, and imports
+    take seconds. So during an import it ends the process at once, with one line and status 130.
+    Elsewhere it raises KeyboardInterrupt as usual; where Python would ignore that, as in a method
+    ``__del__``, it is raised again a moment later.
+    """
+    ours = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT)
+    if not ours or before is not signal.default_int_handler:  # e.g. ignored, as nohup asks
+        yield
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        caller = frame
+        while caller is not None:
+            if caller.f_code.co_filename.startswith("<frozen importlib"):
+                os.write(2, f"{program}: interrupted\n".encode())
+                os._exit(130)
+            caller = caller.f_back
+        signal.default_int_handler(number, frame)
+
+    def again(ignored: sys.UnraisableHookArgs) -> None:
+        if ignored.exc_type is KeyboardInterrupt:
+            threading.Timer(0.05, _thread.interrupt_main).start()
+        else:
+            hook(ignored)
+
+    hook = sys.unraisablehook
+    sys.unraisablehook = again
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        sys.unraisablehook = hook

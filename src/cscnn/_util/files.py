@@ -4,29 +4,35 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A hidden file of the same kind to write; it takes the place of ``path`` if all goes well.
+    """A file of the same name to write; it takes the place of ``path`` if all goes well.
+
+    It is alone in a hidden folder beside ``path``. The folder is new, nobody can guess its name,
+    and nobody else can write into it. So no link that was put there beforehand is followed.
 
     Example:
-        >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "numbers.txt"
         >>> with replacing(path) as temporary:
         ...     _ = temporary.write_text("1 2 3")
         >>> path.read_text()
         '1 2 3'
     """
-    temporary = _temporary(path, os.getpid())
+    folder = None
     try:
+        folder = Path(tempfile.mkdtemp(".tmp", f".{path.name}.", path.parent))
+        temporary = folder / path.name
         yield temporary
         temporary.replace(path)
     except OSError as error:
-        if error.filename is not None and str(error.filename) != str(temporary):
+        if folder is not None and error.filename not in (None, str(temporary)):
             raise
         before = "; the one from before is intact" if path.exists() else ""
         message = f"cannot write {path}{before}: {error.strerror or error}"
@@ -35,20 +41,15 @@ def replacing(path: Path) -> Iterator[Path]:
             OSError(message) if error.errno is None else OSError(error.errno, message)
         ) from error
     finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-
-
-def _temporary(path: Path, process: int | str) -> Path:
-    return path.with_name(f".{path.stem}.{process}.tmp{path.suffix}")
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove_leftovers(*paths: Path) -> None:
     """Remove what killed processes left when they wrote files; nobody may be writing them now."""
     for path in paths:
-        pattern = _temporary(Path(glob.escape(path.name)), "[0-9]*").name
-        for leftover in path.parent.glob(pattern):
-            leftover.unlink(missing_ok=True)
+        for folder in path.parent.glob(f".{glob.escape(path.name)}.????????.tmp"):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -60,3 +61,41 @@ def write_bytes(path: Path, content: bytes) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write a text file."""
     write_bytes(path, text.encode())
+
+
+def check_output(path: Path, *, inputs: Iterable[Path] = (), overwrite: bool = False) -> None:
+    """Raise unless a file may be written. Call it before the work, not after it.
+
+    Args:
+        path: the file. Its folder must be there.
+        inputs: what the work reads, which is never replaced.
+        overwrite: whether a file that exists may be replaced.
+    """
+    check_folder(path.parent, f"to write {path.name} into")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: give the name of a file to write")
+    if path.exists() and any(other.exists() and path.samefile(other) for other in inputs):
+        raise ValueError(f"{path} is read here and cannot be replaced: choose another output")
+    if os.path.lexists(path):
+        if not overwrite:
+            raise FileExistsError(f"{path} exists: choose another output, or add --overwrite")
+        if not (path.is_file() or path.is_symlink()):
+            raise ValueError(f"{path} is a device, not a file to replace: choose another output")
+
+
+def check_folder(folder: Path, purpose: str, *, create: bool = False) -> None:
+    """Raise unless a folder is there and can be written into.
+
+    Args:
+        folder: the folder.
+        purpose: what it is for, e.g. ``"to write page.html into"``.
+        create: whether it will be made if it is not there.
+    """
+    if create and not folder.exists():
+        folder = next(path for path in folder.absolute().parents if path.exists())
+    if not folder.exists():
+        raise FileNotFoundError(f"there is no folder {folder} {purpose}")
+    if not folder.is_dir():
+        raise NotADirectoryError(f"{folder} is a file, not a folder {purpose}")
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(f"folder {folder} is read-only: there is no right {purpose}")

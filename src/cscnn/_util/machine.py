@@ -31,6 +31,17 @@ def peak_memory(work: Callable[[], object]) -> int:
     return peak
 
 
+def usable_device(name: str) -> torch.device:
+    """A device by its name, or an error if nothing can be computed there."""
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"cannot compute on device {name!r}, but on cpu: {reason}") from error
+    return device
+
+
 def machine() -> dict[str, str]:
     """What the numbers were measured on."""
     return {

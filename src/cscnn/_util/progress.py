@@ -27,6 +27,7 @@ class Bar:
         self.stream = stream or sys.stderr
         self.live = self.stream.isatty()
         self.quiet = quiet
+        self._marks = "█·" if _can_print(self.stream, "█·") else "#."
         self._what = ""
         self._shown = 0.0
 
@@ -55,7 +56,7 @@ class Bar:
             return
         filled = round(24 * done / max(total, 1))
         end = "\n" if last else ""
-        bar = "█" * filled + "·" * (24 - filled)
+        bar = self._marks[0] * filled + self._marks[1] * (24 - filled)
         print(f"\r\033[K{bar} {text}", end=end, file=self.stream, flush=True)
 
     def over(self, what: str, items: Sequence[T]) -> Iterator[T]:
@@ -64,6 +65,15 @@ class Bar:
             self(what, done, len(items))
             yield item
         self(what, len(items), len(items))
+
+
+def _can_print(stream: TextIO, text: str) -> bool:
+    """Whether a terminal knows these characters."""
+    try:
+        text.encode(stream.encoding or "utf-8")
+    except (UnicodeError, LookupError):
+        return False
+    return True
 
 
 def duration(seconds: float) -> str:

@@ -111,9 +111,9 @@ class KernelCache:
     def matrices(self, tiling: Tiling) -> Matrices:
         """The kernel's spectrum for a tiling."""
         with self._lock:
-            known = self._matrices.get(tiling)
-        if known is not None:
-            return known
+            matrices = self._matrices.get(tiling)
+        if matrices is not None:
+            return matrices
         matrices = kernel_matrices(self.kernel, tiling)
         with self._lock:
             while len(self._matrices) >= MAX_TILINGS:

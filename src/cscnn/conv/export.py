@@ -56,14 +56,15 @@ def export_conv(
         raise ValueError(
             f"torch has no plain convolution in {d} dimensions to export to, only 1 to 3"
         )
-    own = len(set(padding_mode)) == 1 and padding_mode[0] not in ("symmetric", "extrapolate")
+    torchs = ("zeros", "circular", "reflect", "replicate")  # padding modes of its convolutions
+    padded_by_torch = len(set(padding_mode)) == 1 and padding_mode[0] in torchs
     conv = TORCH_CONVS[d](
         weight.shape[1],
         weight.shape[0],
         tuple(weight.shape[2:]),
         stride=stride,
-        padding=padding if own else 0,
-        padding_mode=padding_mode[0] if own else "zeros",
+        padding=padding if padded_by_torch else 0,
+        padding_mode=padding_mode[0] if padded_by_torch else "zeros",
         bias=bias is not None,
         dtype=weight.dtype,
         device=weight.device,
@@ -71,4 +72,4 @@ def export_conv(
     conv.weight.data.copy_(weight)
     if bias is not None and conv.bias is not None:
         conv.bias.data.copy_(bias)
-    return conv if own else nn.Sequential(PadGrid(padding, padding_mode), conv)
+    return conv if padded_by_torch else nn.Sequential(PadGrid(padding, padding_mode), conv)

@@ -6,8 +6,14 @@ import argparse
 import ast
 import dataclasses
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+from cscnn._util.command import add_overwrite
+from cscnn._util.files import check_folder, check_output
+from cscnn._util.progress import Bar
+from cscnn._util.resources import size
 
 
 def add_commands(commands: Any) -> None:
@@ -32,6 +38,7 @@ def add_commands(commands: Any) -> None:
     )
     merge.add_argument("file", nargs="+", type=Path)
     merge.add_argument("--out", type=Path, required=True, help="the file to write")
+    add_overwrite(merge)
     merge.set_defaults(run=_merge)
 
 
@@ -41,7 +48,8 @@ def _add_generate(commands: Any) -> None:
         help="simulate a data set",
         description="Simulates a data set and writes one HDF5 file per split. Run the same command "
         "again after an interruption, whatever it was, and it goes on; the result does not depend "
-        "on interruptions, workers or batches.",
+        "on interruptions, workers or batches. Files of other data are refused, or with "
+        "--overwrite replaced.",
         epilog="example: cscnn generate navier_stokes --preset small --out data/smoke "
         "--split train=512 valid=64 test=64 --workers 8. Tasks and their options: "
         "cscnn generate --list",
@@ -75,11 +83,12 @@ def _add_generate(commands: Any) -> None:
     generate.add_argument(
         "--device", default="cpu", help="where to simulate (default: %(default)s)"
     )
+    add_overwrite(generate)
     generate.set_defaults(run=_generate)
 
 
 def _generate(args: argparse.Namespace) -> int:
-    from cscnn._util.progress import Bar
+    from cscnn._util.machine import usable_device
     from cscnn.data.generate import generate, plans
     from cscnn.data.simulators import create
 
@@ -87,11 +96,13 @@ def _generate(args: argparse.Namespace) -> int:
         return _list_tasks()
     if args.task is None or args.out is None:
         raise ValueError("generate needs a task and --out DIR; cscnn generate --list shows tasks")
-    simulator = create(args.task, args.preset, **dict(map(_option, args.set)))
+    check_folder(args.out, "for the files of --out", create=True)
+    usable_device(args.device)
+    simulator = create(args.task, args.preset, **_named("--set", map(_option, args.set)))
     chosen = plans(
         simulator,
         args.out,
-        dict(map(_split, args.split)),
+        _named("--split", map(_split, args.split)),
         seed=args.seed,
         shard=_shard(args.shard),
         dtype=args.dtype,
@@ -100,14 +111,17 @@ def _generate(args: argparse.Namespace) -> int:
     )
     try:
         made = generate(
-            chosen, workers=args.workers, batch=args.batch, progress=Bar("trajectories")
+            chosen,
+            workers=args.workers,
+            batch=args.batch,
+            overwrite=args.overwrite,
+            progress=Bar("trajectories"),
         )
     except KeyboardInterrupt:
         print("\ninterrupted: what is finished is kept, run the same command to go on")
         return 130
     for path, new in made.items():
-        size = path.stat().st_size / 1e6
-        print(f"{path}: {size:,.1f} MB" + ("" if new else " (was already complete)"))
+        print(f"{path}: {size(path.stat().st_size)}" + " (was already complete)" * (not new))
     return 0
 
 
@@ -139,22 +153,37 @@ def _option(text: str) -> tuple[str, Any]:
         raise ValueError(f"--set takes OPTION=VALUE, got {text!r}")
     try:
         return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
         return name, value
 
 
 def _split(text: str) -> tuple[str, int]:
     name, equals, count = text.partition("=")
-    if not equals or not count.isdigit():
+    if not equals or not _is_count(count):
         raise ValueError(f"--split takes NAME=COUNT, e.g. train=512, got {text!r}")
     return name, int(count)
 
 
 def _shard(text: str) -> tuple[int, int]:
     part, slash, parts = text.partition("/")
-    if not slash or not part.isdigit() or not parts.isdigit():
+    if not slash or not _is_count(part) or not _is_count(parts):
         raise ValueError(f"--shard takes I/N, e.g. 0/8, got {text!r}")
     return int(part), int(parts)
+
+
+def _is_count(text: str) -> bool:
+    """Whether a text is a number in plain digits, of a size that a file can hold."""
+    return text.isascii() and text.isdigit() and len(text) < 20
+
+
+def _named(option: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Name -> value; each name may be given once."""
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in values:
+            raise ValueError(f"{option} has {name} twice: {values[name]} and {value}")
+        values[name] = value
+    return values
 
 
 def _info(args: argparse.Namespace) -> int:
@@ -189,7 +218,7 @@ def _describe(entry: dict[str, Any]) -> str:
         unit if (unit := entry["units"].get(name, "")) != "1" else "" for name in ("length", "time")
     )
     lines = [
-        f"{entry['path']}: {entry['trajectories']} trajectories, {entry['bytes'] / 1e6:,.1f} MB, "
+        f"{entry['path']}: {entry['trajectories']} trajectories, {size(entry['bytes'])}, "
         f"{entry['dtype']}, compression {entry['compression']}",
         f"  made by     {entry['generator']} {entry['generator_version']}, seed {entry['seed']}, "
         f"split {entry['split']}",
@@ -214,7 +243,6 @@ def _describe(entry: dict[str, Any]) -> str:
 
 
 def _check(args: argparse.Namespace) -> int:
-    from cscnn._util.progress import Bar
     from cscnn.data.files import find_damage
 
     damaged = 0
@@ -227,11 +255,9 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _merge(args: argparse.Namespace) -> int:
-    from cscnn._util.progress import Bar
     from cscnn.data.merge import merge
 
-    if args.out.exists():
-        raise FileExistsError(f"{args.out} exists: remove it first, or choose another name")
+    check_output(args.out, inputs=args.file, overwrite=args.overwrite)
     count = merge(args.file, args.out, progress=Bar("trajectories"))
     print(f"{args.out}: {count} trajectories")
     return 0

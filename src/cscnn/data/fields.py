@@ -46,6 +46,8 @@ def check_fields(
         owner: what needs the fields, for the error message, e.g. ``"a header"``.
     """
     names = [f.name for f in fields]
+    for name in (*names, *(b.name for b in backgrounds)):
+        check_name(name)
     if not names or len(set(names)) < len(names):
         raise ValueError(f"{owner} needs fields of different names, got {names}")
     grades = [(f.name, f.grade) for f in fields] + [(b.name, b.grade) for b in backgrounds]
@@ -59,6 +61,21 @@ def check_fields(
                 f"background {background.name} of grade {background.grade} has {size} components, "
                 f"got {background.components}"
             )
+
+
+def check_name(name: object) -> None:
+    """Raise unless a name of a field serves as a name in files and in programs.
+
+    A slash would make groups of HDF5 of it, a dot in front is a path or a hidden name, and ``$``
+    belongs to shells and to names that torch makes.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a field must be text, got {name!r}")
+    if not name.strip() or not name.isprintable() or name[0] == "." or {*name} & {*"/$"}:
+        raise ValueError(
+            f"{name!r} cannot be the name of a field: it needs letters, without / and $, without "
+            "control characters, and with no dot in front"
+        )
 
 
 def check_boundary(boundary: Sequence[str]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import numpy as np
 
 from cscnn._util.checks import check_choice
 from cscnn._util.files import replacing
+from cscnn._util.resources import check_disk
 from cscnn.data.header import Header
 from cscnn.data.source import FieldSource, Trajectory, hdf5
 
@@ -40,6 +40,12 @@ def checksum(trajectory: Trajectory) -> np.ndarray:
         digest.update(name.encode())
         digest.update(np.ascontiguousarray(trajectory[name]).data)
     return np.frombuffer(digest.digest(), np.uint8)
+
+
+def header_checksum(header: Header, indices: Sequence[int]) -> str:
+    """Hexadecimal digits that depend on all of a header and on the indices of trajectories."""
+    text = json.dumps([header.to_dict(), [int(i) for i in indices]], sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def dataset_name(header: Header, name: str) -> str:
@@ -75,12 +81,10 @@ def write(
     """
     check_choice("dtype", dtype, DTYPES)
     check_choice("compression", compression, COMPRESSIONS)
-    need = len(indices) * trajectory_bytes(header, dtype)
-    free = shutil.disk_usage(path.parent).free
-    if compression == "none" and need > free:
-        raise OSError(
-            f"{path} needs {need / 1e9:.2f} GB, but {path.parent} has only {free / 1e9:.2f} GB free"
-        )
+    if not len(indices):
+        raise ValueError(f"there are no trajectories to write into {path}")
+    if compression == "none":
+        check_disk(path.parent, len(indices) * trajectory_bytes(header, dtype), str(path))
     try:
         with replacing(path) as temporary:
             try:
@@ -146,11 +150,12 @@ def _write(
             chunks=(1, 1, *shape[1:]),  # one frame: a window of frames touches nothing else
             **options,
         )
-        blades = header.algebra.blade_names[header.algebra.grade_slice(field.grade)]
-        datasets[field.name].attrs["components"] = list(blades)
+        datasets[field.name].attrs["components"] = _blades(header, field.grade)
         datasets[field.name].attrs["units"] = field.units
+    file.attrs["header_checksum"] = header_checksum(_read_header(file), indices)
     count = 0
     for trajectory in trajectories:
+        _check_real(trajectory, int(indices[count]))
         stored = {name: np.ascontiguousarray(a, dtype) for name, a in trajectory.items()}
         _check_trajectory(header, stored, int(indices[count]))
         for name, array in stored.items():
@@ -159,6 +164,21 @@ def _write(
         count += 1
     if count != len(indices):
         raise ValueError(f"expected {len(indices)} trajectories, got {count}")
+
+
+def _blades(header: Header, grade: int) -> list[str]:
+    """Names of the components of a grade."""
+    return list(header.algebra.blade_names[header.algebra.grade_slice(grade)])
+
+
+def _check_real(trajectory: Trajectory, index: int) -> None:
+    """Raise unless arrays hold real numbers: an imaginary part would be dropped."""
+    for name, array in trajectory.items():
+        if np.asarray(array).dtype.kind not in "fiub":
+            raise ValueError(
+                f"trajectory {index}, field {name} must hold real numbers, got "
+                f"{np.asarray(array).dtype}: store real and imaginary parts as two fields"
+            )
 
 
 def _check_trajectory(header: Header, trajectory: Trajectory, index: int) -> None:
@@ -209,17 +229,29 @@ class FieldFile(FieldSource):
             )
         self.header = _read_header(file)
         self.indices = tuple(int(i) for i in file["index"][:])
-        self._check_shapes(file)
+        if not self.indices:
+            raise ValueError("it holds no trajectories")
         first = file[dataset_name(self.header, self.header.fields[0].name)]
         self.dtype = str(first.dtype)
         self.compression = first.compression or "none"
+        self._check_datasets(file)
 
-    def _check_shapes(self, file: Any) -> None:
+    def _check_datasets(self, file: Any) -> None:
+        """Raise unless shapes, components and numbers are those that the header tells."""
+        check_choice("the type of numbers", self.dtype, DTYPES)
         for field in self.header.fields:
             shape = (len(self.indices), *self.header.shape(field.name))
-            stored = file[dataset_name(self.header, field.name)].shape
-            if stored != shape:
-                raise ValueError(f"field {field.name} has shape {stored}, expected {shape}")
+            stored = file[dataset_name(self.header, field.name)]
+            if stored.shape != shape:
+                raise ValueError(f"field {field.name} has shape {stored.shape}, expected {shape}")
+            if str(stored.dtype) != self.dtype:
+                raise ValueError(f"field {field.name} holds {stored.dtype}, others {self.dtype}")
+            components = [str(name) for name in stored.attrs.get("components", ())]
+            if components != (blades := _blades(self.header, field.grade)):
+                raise ValueError(
+                    f"field {field.name} has components {components}, but grade {field.grade} of "
+                    f"metric {self.header.metric} has {blades}"
+                )
         if file["checksum"].shape != (len(self.indices), 16):
             raise ValueError(f"checksum has shape {file['checksum'].shape}")
 
@@ -237,6 +269,11 @@ class FieldFile(FieldSource):
     def checksum(self, number: int) -> np.ndarray:
         """The stored checksum of a trajectory."""
         return self._open()["checksum"][number]
+
+    def header_checksum(self) -> str | None:
+        """The stored checksum of the header; None in a file that has none."""
+        stored = self._open().attrs.get("header_checksum")
+        return None if stored is None else str(stored)
 
 
 def _read_header(file: Any) -> Header:
@@ -256,14 +293,16 @@ def _read_header(file: Any) -> Header:
         values[name] = value
     values["time_axis"] = None if values["time_axis"] < 0 else values["time_axis"]
     grades = range(len(values["metric"]) + 1)
-    stored = {
-        name: (grade, dataset)
+    listed = [
+        (name, grade, dataset)
         for grade in grades
         for name, dataset in file.get(f"grade{grade}", {}).items()
-    }
+    ]
+    stored = {name: (grade, dataset) for name, grade, dataset in listed}
     names = [str(name) for name in file.attrs.get("fields", ())]
-    if not names or set(names) != set(stored):
-        raise ValueError(f"attribute fields lists {names}, but the file holds {sorted(stored)}")
+    if not names or sorted(names) != sorted(name for name, *_ in listed):
+        there = [f"grade{grade}/{name}" for name, grade, _ in listed]
+        raise ValueError(f"attribute fields lists {names}, but the file holds {there}")
     values["fields"] = [
         {"name": n, "grade": stored[n][0], "units": stored[n][1].attrs["units"]} for n in names
     ]
@@ -291,6 +330,11 @@ def find_damage(path: Path, progress: Progress = silent) -> Iterator[str]:
     with file:
         if len(set(file.indices)) < len(file):
             yield f"{path}: an index is there more than once"
+        told = file.header_checksum()
+        if told is None:
+            yield f"{path}: header_checksum is missing: an older cscnn wrote it; make it again"
+        elif told != header_checksum(file.header, file.indices):
+            yield f"{path}: attributes, units or indices were changed: their checksum is another"
         for number, index in enumerate(file.indices):
             progress(path.name, number, len(file))
             try:

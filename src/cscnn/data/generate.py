@@ -8,10 +8,12 @@ one thread. So the bytes of the result do not depend on workers, batches or rest
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+import signal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -22,6 +24,8 @@ import torch
 
 from cscnn._util.checks import check_choice, check_int
 from cscnn._util.files import remove_leftovers
+from cscnn._util.processes import end_with_parent
+from cscnn._util.resources import check_disk, check_memory
 from cscnn.data.files import (
     COMPRESSIONS,
     DTYPES,
@@ -29,11 +33,15 @@ from cscnn.data.files import (
     Progress,
     find_damage,
     silent,
+    trajectory_bytes,
     write,
 )
 from cscnn.data.header import Header
 from cscnn.data.merge import merge
 from cscnn.data.simulators import Simulator, stream
+
+PROCESS = 100_000_000  #: bytes of one that has imported torch, at least
+LIMIT = 2**63  #: of seeds and indices, which files keep in 64 bits
 
 
 @dataclass(frozen=True)
@@ -97,10 +105,13 @@ def plans(
         raise ValueError("there are no splits to generate, e.g. train=512")
     check_choice("compression", compression, COMPRESSIONS)
     check_choice("dtype", dtype, DTYPES)
+    if not 0 <= seed < LIMIT:
+        raise ValueError(f"seed must be at least 0 and below 2^63, got {seed}")
     suffix = "" if n == 1 else f".shard-{i}-of-{n}"
     result = []
     for split, count in splits.items():
-        check_int(f"trajectories of split {split}", count, low=1)
+        if check_int(f"trajectories of split {split}", count, low=1) >= LIMIT:
+            raise ValueError(f"trajectories of split {split} must be below 2^63, got {count}")
         if not split.isidentifier():
             raise ValueError(f"a split needs a name such as train, got {split!r}")
         plan = Plan(
@@ -118,6 +129,7 @@ def generate(
     *,
     workers: int = 1,
     batch: int | None = None,
+    overwrite: bool = False,
     progress: Progress = silent,
 ) -> dict[Path, bool]:
     """Make files, or go on where an earlier attempt stopped.
@@ -126,6 +138,7 @@ def generate(
         plans: which.
         workers: processes.
         batch: trajectories that are simulated and stored together.
+        overwrite: replace files and parts of other data, which are an error otherwise.
         progress: told what is going on.
 
     Returns:
@@ -133,22 +146,38 @@ def generate(
     """
     if batch is not None:
         check_int("batch", batch, low=1)
-    with _Workers(check_int("workers", workers, low=1)) as pool:
-        return {
-            plan.path: _generate(plan, pool, batch or plan.simulator.batch, progress)
-            for plan in plans
-        }
+    check_int("workers", workers, low=1)
+    jobs = [(plan, not _is_complete(plan, overwrite)) for plan in plans]
+    _check_room([plan for plan, new in jobs if new], workers, batch)
+    with _Workers(workers) as pool:
+        for plan, new in jobs:
+            if new:
+                _generate(plan, pool, batch or plan.simulator.batch, overwrite, progress)
+            shutil.rmtree(plan.parts, ignore_errors=True)
+    return {plan.path: new for plan, new in jobs}
 
 
-def _generate(plan: Plan, pool: _Workers, batch: int, progress: Progress) -> bool:
-    header = plan.header
+def _check_room(plans: Sequence[Plan], workers: int, batch: int | None) -> None:
+    """Raise if disk or memory cannot hold what is to be made; the estimates are low ones."""
+    kept = peak = 0
+    for plan in plans:
+        count, trajectory = len(plan.indices), trajectory_bytes(plan.header, plan.dtype)
+        there = sum(path.stat().st_size for path in plan.parts.glob("*.h5"))
+        joined = count * trajectory if plan.compression == "none" else 0
+        peak = max(peak, kept + max(count * trajectory - there, 0) + joined)
+        kept += joined
+        check_disk(plan.path.parent, peak, f"{plan.path} with the parts that it is joined of")
+        together = min(batch or plan.simulator.batch, count)
+        processes = min(workers, math.ceil(count / together))
+        memory = processes * (together * trajectory + PROCESS * (processes > 1))
+        check_memory(memory, f"--workers {workers} with batches of {together} trajectories")
+
+
+def _generate(plan: Plan, pool: _Workers, batch: int, overwrite: bool, progress: Progress) -> None:
     plan.path.parent.mkdir(parents=True, exist_ok=True)
-    if _is_complete(plan, header):
-        shutil.rmtree(plan.parts, ignore_errors=True)
-        return False
     remove_leftovers(plan.path)
     plan.parts.mkdir(exist_ok=True)
-    parts = _finished(plan, header)
+    parts = _finished(plan, overwrite)
     done = {i for indices in parts.values() for i in indices}
     total = len(plan.indices)
     progress(plan.split, len(done), total)
@@ -160,27 +189,31 @@ def _generate(plan: Plan, pool: _Workers, batch: int, progress: Progress) -> boo
         count += len(indices)
         progress(plan.split, count, total)
     _join(plan, list(parts), progress)
-    shutil.rmtree(plan.parts, ignore_errors=True)
+
+
+def _is_complete(plan: Plan, overwrite: bool) -> bool:
+    """Whether the file is there; raise if a file of other data is, unless it is to be replaced."""
+    return plan.path.exists() and _is_usable(plan, plan.path, overwrite)
+
+
+def _is_usable(plan: Plan, path: Path, overwrite: bool) -> bool:
+    """Whether a file, or a part of it, is of the plan; raise if not, unless it is replaced."""
+    try:
+        with FieldFile(path) as file:
+            _check_same(plan, file)
+            if path == plan.path and file.indices != tuple(plan.indices):
+                count = len(plan.indices)
+                raise ValueError(f"{path} exists with {len(file)} trajectories, not {count}")
+    except ValueError as error:
+        if overwrite:
+            return False
+        raise ValueError(f"{error}; choose another folder, or add --overwrite") from error
     return True
 
 
-def _is_complete(plan: Plan, header: Header) -> bool:
-    """Whether the file is there; raise if a file of other data is."""
-    if not plan.path.exists():
-        return False
-    with FieldFile(plan.path) as file:
-        _check_same(plan, file, header)
-        if file.indices != tuple(plan.indices):
-            raise ValueError(
-                f"{plan.path} exists with {len(file)} trajectories, not {len(plan.indices)}: "
-                "choose another folder or remove it"
-            )
-    return True
-
-
-def _check_same(plan: Plan, file: FieldFile, header: Header) -> None:
+def _check_same(plan: Plan, file: FieldFile) -> None:
     """Raise if a file is not what the plan would make, naming the first difference."""
-    old, new = file.header.to_dict(), header.to_dict()
+    old, new = file.header.to_dict(), plan.header.to_dict()
     for stored, planned in (
         (old.pop("parameters"), new.pop("parameters")),
         (old, new),
@@ -190,21 +223,19 @@ def _check_same(plan: Plan, file: FieldFile, header: Header) -> None:
             if stored.get(name) != planned.get(name):
                 raise ValueError(
                     f"{file.path} holds other data than asked for: {name} is {stored.get(name)}, "
-                    f"not {planned.get(name)}; choose another folder, or remove it to start anew"
+                    f"not {planned.get(name)}"
                 )
 
 
-def _finished(plan: Plan, header: Header) -> dict[Path, list[int]]:
-    """The usable parts and their indices."""
+def _finished(plan: Plan, overwrite: bool) -> dict[Path, list[int]]:
+    """The usable parts and their indices; parts of other data are removed or an error."""
     parts: dict[Path, list[int]] = {}
     seen: set[int] = set()
     for path in sorted(plan.parts.glob("[0-9]*.h5")):  # hidden ones are not finished
-        if any(find_damage(path)):  # damaged by something else: make it again
-            path.unlink(missing_ok=True)
+        if any(find_damage(path)) or not _is_usable(plan, path, overwrite):
+            path.unlink(missing_ok=True)  # damaged by something else, or to be replaced
             continue
-        file = FieldFile(path)
-        with file:
-            _check_same(plan, file, header)
+        with FieldFile(path) as file:
             if seen.isdisjoint(file.indices) and set(file.indices) <= set(plan.indices):
                 parts[path] = list(file.indices)
                 seen.update(file.indices)
@@ -221,9 +252,13 @@ class _Workers:
     def __enter__(self) -> _Workers:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self.pool is not None:
-            self.pool.shutdown(wait=True, cancel_futures=True)
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self.pool is None:
+            return
+        if kind is not None:  # what is finished is kept: do not wait for the rest
+            for process in list(self.pool._processes.values()):
+                process.terminate()
+        self.pool.shutdown(wait=True, cancel_futures=True)
 
     def run(self, plan: Plan, tasks: list[list[int]]) -> Iterator[tuple[Path, list[int]]]:
         """Do the tasks and tell of each that is finished."""
@@ -236,8 +271,8 @@ class _Workers:
             self.pool = ProcessPoolExecutor(
                 self.count,
                 mp_context=multiprocessing.get_context("spawn"),
-                initializer=torch.set_num_threads,
-                initargs=(1,),
+                initializer=_start_worker,
+                initargs=(os.getpid(),),
             )
         running: dict[Future[Path], list[int]] = {}
         try:
@@ -252,6 +287,13 @@ class _Workers:
                 "a worker process died (out of memory?); what is finished is kept: run the same "
                 "command again, with fewer workers or a smaller batch"
             ) from error
+
+
+def _start_worker(parent: int) -> None:
+    """Settings of a process that simulates: one thread, and its parent decides when it ends."""
+    end_with_parent(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(1)
 
 
 def _collect(running: dict[Future[Path], list[int]]) -> Iterator[tuple[Path, list[int]]]:

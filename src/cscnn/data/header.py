@@ -70,6 +70,7 @@ class Header:
         check_boundary(self.boundary)
         check_axes("spacing", self.spacing, dim)
         check_positive(spacing=self.spacing, frame_spacing=self.frame_spacing)
+        self._check_texts()
         if len(self.axes) != dim or len(set(self.axes)) != dim:
             raise ValueError(f"axes must name each of {dim} axes, got {self.axes}")
         if self.time_axis not in (None, 0):
@@ -80,6 +81,13 @@ class Header:
                 f"metric {self.metric} needs a grid of {space} positive sizes and at least one "
                 f"frame, got {self.grid} and {self.frames}"
             )
+
+    def _check_texts(self) -> None:
+        """Raise if a text has control characters, which a terminal would obey."""
+        units = [f.units for f in self.fields]
+        for text in (*self.axes, *self.units.values(), *units, self.generator, self.split):
+            if not isinstance(text, str) or not text.isprintable():
+                raise ValueError(f"texts of a header must be printable, got {text!r}")
 
     @property
     def algebra(self) -> CliffordAlgebra:

@@ -35,6 +35,8 @@ def merge(
     """
     if not paths:
         raise ValueError("there are no files to merge")
+    if any(out.exists() and path.exists() and out.samefile(path) for path in paths):
+        raise ValueError(f"{out} is one of the files to merge: choose another output")
     _check_shards(paths)
     with FieldFile(paths[0]) as first:
         header, dtype = first.header, first.dtype
@@ -43,7 +45,8 @@ def merge(
     wanted = range(max(places) + 1) if indices is None else indices
     if missing := [i for i in wanted if i not in places]:
         raise ValueError(
-            f"{len(missing)} of {len(wanted)} trajectories are missing, the first is {missing[0]}"
+            f"{len(missing)} of {len(wanted)} trajectories are missing, the first is {missing[0]}: "
+            "add the file that holds it"
         )
     trajectories = _collect(places, wanted, progress)
     write(out, header, trajectories, wanted, dtype=dtype, compression=compression)

@@ -127,13 +127,42 @@ def hdf5() -> Any:
 
 def open_hdf5(path: Path) -> Any:
     """An HDF5 file for reading, or an error that names it."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder, expected a file: name one of those in it")
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
+    if not os.access(path, os.R_OK):
+        raise PermissionError(f"there is no right to read {path}")
+    if not path.stat().st_size:
+        raise ValueError(f"{path} is an empty file, expected one of HDF5")
     try:
-        return hdf5().File(path, "r")
+        file = hdf5().File(path, "r")
     except OSError as error:
         defect = "is truncated" if "truncated" in str(error) else "is no HDF5 file or is damaged"
         raise ValueError(f"{path} {defect}: {message(error)}") from error
+    if (elsewhere := _data_elsewhere(file)) is not None:
+        file.close()
+        raise ValueError(f"{path}: {elsewhere}")
+    return file
+
+
+def _data_elsewhere(file: Any) -> str | None:
+    """What of an HDF5 file is in other files, if anything.
+
+    The file of a stranger could name any file of its reader, and a copy of it would lack its data.
+    """
+    h5py = hdf5()
+
+    def look(name: str, link: Any) -> str | None:
+        if isinstance(link, h5py.ExternalLink):
+            return f"{name} is a link to another file, {link.filename}: copy its data"
+        item = file[name] if isinstance(link, h5py.HardLink) else None
+        if isinstance(item, h5py.Dataset) and (item.is_virtual or item.external):
+            return f"the data of {name} are in other files: copy them into this one"
+        return None
+
+    found: str | None = file.visititems_links(look)
+    return found
 
 
 def message(error: BaseException) -> str:

@@ -6,11 +6,12 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cscnn._util.checks import check_folder
+from cscnn._util.checks import check_int
+from cscnn._util.command import add_overwrite
+from cscnn._util.files import check_output
+from cscnn._util.progress import status
 
 if TYPE_CHECKING:
-    import torch
-
     from cscnn.forecasting.forecaster import Forecaster
 
 
@@ -34,7 +35,7 @@ def _add_evaluate(commands: Any) -> None:
         description="Measures errors of one step and of rollouts beside the persistence forecast, "
         "violations of translations, grid symmetries, rotations and boosts, test errors for other "
         "observers, and cost. Prints a table and writes evaluation.json and samples.npz into the "
-        "folder of the run.",
+        "folder of the run, in place of those from before.",
         epilog="example: cscnn evaluate runs/smoke --split test --steps 20",
     )
     _add_forecaster(command)
@@ -54,8 +55,9 @@ def _add_evaluate(commands: Any) -> None:
         "--out",
         type=Path,
         metavar="FILE",
-        help="write this JSON file instead, and the samples to the same name with .npz",
+        help="write this .json file instead, and the samples to the same name with .npz",
     )
+    add_overwrite(command)
     command.set_defaults(run=_evaluate)
 
 
@@ -77,6 +79,7 @@ def _add_predict(commands: Any) -> None:
         "--start", type=int, default=0, help="first frame that is shown (default: %(default)s)"
     )
     command.add_argument("--device", default="cpu", help="(default: %(default)s)")
+    add_overwrite(command)
     command.set_defaults(run=_predict)
 
 
@@ -102,13 +105,16 @@ def _add_export(commands: Any) -> None:
         "training data)",
     )
     command.add_argument("--batch", type=int, default=1, help="fixed size (default: %(default)s)")
+    add_overwrite(command)
     command.set_defaults(run=_export)
 
 
 def _evaluate(args: argparse.Namespace) -> int:
+    from cscnn._util.machine import usable_device
     from cscnn.forecasting.evaluation import evaluate, table
 
-    out, samples_file = _evaluation_files(args.forecaster, args.out)
+    check_int("--seed", args.seed, low=0)
+    out, samples_file = _evaluation_files(args.forecaster, args.out, args.overwrite)
     evaluation, samples = evaluate(
         args.forecaster,
         split=args.split,
@@ -116,7 +122,7 @@ def _evaluate(args: argparse.Namespace) -> int:
         windows=args.windows,
         steps=args.steps,
         trajectories=args.trajectories,
-        device=_device(args.device),
+        device=usable_device(args.device),
         batch=args.batch,
         seed=args.seed,
         quiet=False,
@@ -128,24 +134,41 @@ def _evaluate(args: argparse.Namespace) -> int:
     return 0
 
 
-def _evaluation_files(forecaster: Path, out: Path | None) -> tuple[Path, Path]:
+def _evaluation_files(forecaster: Path, out: Path | None, overwrite: bool) -> tuple[Path, Path]:
     """Where numbers and samples go."""
-    if out is None:
+    from cscnn.forecasting.runs import EVALUATED
+
+    if not forecaster.exists():
+        raise FileNotFoundError(f"there is no folder or file {forecaster}")
+    if out is None:  # measuring a run again replaces its own numbers
         if forecaster.is_file():
             raise ValueError(f"{forecaster} is not the folder of a run: give --out FILE")
-        return forecaster / "evaluation.json", forecaster / "samples.npz"
-    check_folder(out)
-    if out.suffix == ".npz":
-        raise ValueError(f"--out names a JSON file, got {out}")
-    return out, out.with_suffix(".npz")
+        numbers, samples = (forecaster / name for name in EVALUATED)
+        overwrite = True
+    elif out.suffix != ".json":
+        raise ValueError(f"--out must end in .json, got {out}")
+    else:
+        numbers, samples = out, out.with_suffix(".npz")
+    for file in (numbers, samples):
+        check_output(file, inputs=_inputs(forecaster), overwrite=overwrite)
+    return numbers, samples
+
+
+def _inputs(forecaster: Path) -> list[Path]:
+    """What is read of a forecaster: its file, or the files that training wrote."""
+    from cscnn.forecasting.runs import TRAINED
+
+    return [forecaster, *(forecaster / name for name in TRAINED)]
 
 
 def _predict(args: argparse.Namespace) -> int:
+    from cscnn._util.machine import usable_device
     from cscnn.forecasting.predict import predict
     from cscnn.forecasting.runs import load_forecaster
 
-    check_folder(args.out)
-    forecaster = load_forecaster(args.forecaster, _device(args.device))
+    inputs = [args.file, *_inputs(args.forecaster)]
+    check_output(args.out, inputs=inputs, overwrite=args.overwrite)
+    forecaster = load_forecaster(args.forecaster, usable_device(args.device))
     predict(forecaster, args.file, args.out, steps=args.steps, start=args.start, quiet=False)
     print(f"{args.out}: see it with cscnn plot {args.out}")
     return 0
@@ -157,9 +180,10 @@ def _export(args: argparse.Namespace) -> int:
 
     if args.out.suffix not in SUFFIXES:
         raise ValueError(f"--out must end in {' or '.join(SUFFIXES)}, got {args.out.name}")
-    check_folder(args.out)
+    check_output(args.out, inputs=_inputs(args.forecaster), overwrite=args.overwrite)
     forecaster = load_forecaster(args.forecaster)
     grid = args.grid or _training_grid(args.forecaster, forecaster)
+    status(f"exporting {args.out}")
     error = export(forecaster, args.out, grid=grid, batch=args.batch)
     print(f"{args.out}: differs from the original by {error:.1g}")
     return 0
@@ -171,16 +195,8 @@ def _training_grid(path: Path, forecaster: Forecaster) -> tuple[int, ...]:
 
     if path.is_file():
         raise ValueError(f"{path} does not name its training data, as a run would: give --grid")
-    with Run(path).source("train") as source:
-        return forecaster.view(source).header.grid
-
-
-def _device(name: str) -> torch.device:
-    import torch
-
     try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, TypeError) as error:
-        raise ValueError(f"cannot compute on device {name!r}: {error}") from error
-    return device
+        with Run(path).source("train") as source:
+            return forecaster.view(source).header.grid
+    except (OSError, ValueError) as error:
+        raise ValueError(f"give --grid, as the training data are not readable: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from torch import Tensor
 from torch.export import ExportedProgram
 
 from cscnn._util.checks import check_int
-from cscnn._util.files import replacing
+from cscnn._util.files import write_bytes
 from cscnn._util.optional import require
 from cscnn.forecasting.forecaster import Forecaster
 from cscnn.networks import plain_convolutions
@@ -55,13 +56,12 @@ def export(
     with torch.no_grad():
         expected = forecaster(frames)
         program = torch.export.export(deployable(forecaster), (frames,))
-        with replacing(path) as temporary:
-            write = _write_torch if path.suffix == ".pt2" else _write_onnx
-            error = _difference(write(program, frames, temporary), expected)
-            if not error < TOLERANCE:
-                raise ValueError(
-                    f"the exported forecaster differs from the original by {error:.2g}"
-                )
+        pack = _pack_torch if path.suffix == ".pt2" else _pack_onnx
+        content, forecast = pack(program, frames)
+    error = _difference(forecast, expected)
+    if not error < TOLERANCE:
+        raise ValueError(f"the exported forecaster differs from the original by {error:.2g}")
+    write_bytes(path, content)  # torch itself would end the process if the disk were full
     return error
 
 
@@ -69,9 +69,10 @@ def _example(forecaster: Forecaster, grid: Sequence[int], batch: int) -> Fields:
     """Noise of the size of the training data, in physical units."""
     task = forecaster.task
     axes = task.dim - (task.time_axis is not None)
-    if len(grid) != axes:
+    if len(grid) != axes or min(grid) < 1:
         raise ValueError(
-            f"task {task.name} has {axes} axes of space, got grid {' '.join(map(str, grid))}"
+            f"task {task.name} has {axes} axes of space with at least one point each, got grid "
+            f"{' '.join(map(str, grid))}"
         )
     generator = torch.Generator().manual_seed(0)
     noise = {
@@ -91,21 +92,24 @@ def _difference(fields: Fields, expected: Fields) -> float:
     )
 
 
-def _write_torch(program: ExportedProgram, frames: Fields, path: Path) -> Fields:
-    """Write a file .pt2, and what it makes of the frames."""
-    torch.export.save(program, path)
-    return dict(torch.export.load(path).module()(frames))
+def _pack_torch(program: ExportedProgram, frames: Fields) -> tuple[bytes, Fields]:
+    """The content of a file .pt2, and what it makes of the frames."""
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    content = file.getvalue()
+    return content, dict(torch.export.load(io.BytesIO(content)).module()(frames))
 
 
-def _write_onnx(program: ExportedProgram, frames: Fields, path: Path) -> Fields:
-    """Write a file .onnx, and what it makes of the frames."""
+def _pack_onnx(program: ExportedProgram, frames: Fields) -> tuple[bytes, Fields]:
+    """The content of a file .onnx, and what it makes of the frames."""
     require("onnxscript", "exporting to ONNX", "onnx")
     runtime = require("onnxruntime", "exporting to ONNX", "onnx")
     outputs = [f"forecast_{name}" for name in frames]
-    torch.onnx.export(
-        program, (), str(path), dynamo=True, external_data=False, verbose=False,
-        input_names=list(frames), output_names=outputs,
-    )  # fmt: skip
-    session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    exported = torch.onnx.export(
+        program, (), dynamo=True, verbose=False, input_names=list(frames), output_names=outputs
+    )
+    assert exported is not None
+    content = exported.model_proto.SerializeToString()
+    session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
     arrays = session.run(outputs, {name: x.cpu().numpy() for name, x in frames.items()})
-    return {name: torch.as_tensor(a) for name, a in zip(frames, arrays, strict=True)}
+    return content, {name: torch.as_tensor(a) for name, a in zip(frames, arrays, strict=True)}

@@ -174,7 +174,8 @@ class Forecaster(nn.Module):
             constants: in place of those of the task, see `predict`.
 
         Returns:
-            field name -> (batch, steps, *space, components), in the dtype of the weights.
+            field name -> (batch, steps, *space, components), in the dtype of the weights, but at
+            least float32.
         """
         steps = self.task.frames_out if steps is None else steps
         return self.roll_out(frames, steps, constants=constants)
@@ -201,7 +202,7 @@ class Forecaster(nn.Module):
         blocks: list[dict[str, Tensor]] = []
         while len(blocks) * self.task.frames_out < steps:
             x = self.pack(known)
-            new = self.unpack(self.predict(x, constants))
+            new = self.unpack(self.newest(self.predict(x, constants)))
             blocks.append(new)
             kept = new if guard is None else guard(new)
             if kept is None:
@@ -225,11 +226,14 @@ class Forecaster(nn.Module):
         return self.task.pack({name: x.to(self.dtype) for name, x in scaled.items()})
 
     def unpack(self, x: Tensor) -> dict[str, Tensor]:
-        """The network's multivectors as physical fields."""
+        """The network's multivectors as physical fields, of at least single precision."""
+        x = x.to(torch.promote_types(x.dtype, torch.float32))
         return self.units.physical(self.task.unpack(x))
 
     def predict(self, x: Tensor, constants: Tensor | None = None) -> Tensor:
-        """One application of the network, in scaled units.
+        """One application of the network, in scaled units, on the grid of its input.
+
+        With time as an axis of the grid, only the last frames are new, see `newest`.
 
         Args:
             x: (batch, task.in_channels, *grid, blades), from `pack`.
@@ -251,11 +255,19 @@ class Forecaster(nn.Module):
             )
         if count:
             known = known.to(x).expand(x.shape[0], count, algebra.n_blades)
-            known = known.reshape(*known.shape[:2], *(1,) * task.dim, -1)
+            known = known.reshape(*known.shape[:2], *(1,) * task.dim, algebra.n_blades)
             x = torch.cat([x, known.expand(*known.shape[:2], *x.shape[2:])], 1)
         y = self.network(x)
         assert isinstance(y, Tensor)
         return y
+
+    def newest(self, y: Tensor) -> Tensor:
+        """The new frames of what `predict` returns: all, unless time is an axis of the grid."""
+        task = self.task
+        if task.time_axis is None:
+            return y
+        axis = 2 + task.time_axis
+        return y.narrow(axis, y.shape[axis] - task.frames_out, task.frames_out)
 
     def loss(self, window: Window, name: str = "mse") -> Tensor:
         """A loss of a batch of windows, in scaled units.
@@ -264,8 +276,9 @@ class Forecaster(nn.Module):
             window: a batch, see `collate`.
             name: which loss, see `cscnn.forecasting.losses`.
         """
-        predicted = self.predict(self.pack(window.known), window.constants)
-        return get_loss(name)(predicted, self.pack(window.target), self.task)
+        predicted = self.newest(self.predict(self.pack(window.known), window.constants))
+        target = self.pack(window.target)
+        return get_loss(name)(*map(self.task.inside_grid, (predicted, target)), self.task)
 
     # --- data -------------------------------------------------------------------------------------
 
@@ -283,6 +296,8 @@ class Forecaster(nn.Module):
 
     def save(self, path: str | Path, weights: Mapping[str, Tensor] | None = None) -> None:
         """Write one safetensors file that says in its metadata what it is; whole or not at all.
+
+        A compiled or parametrised network is written as the plain one that it stands for.
 
         Args:
             path: the file.

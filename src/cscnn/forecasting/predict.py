@@ -50,6 +50,8 @@ def predict(
                 "data": source.header.parameters,
             },
         )
+        if Path(out).exists() and Path(out).samefile(file):
+            raise ValueError(f"{out} is what the forecasts begin with: choose another output")
         numbers = Bar("trajectories", quiet=quiet).over("forecasting", range(len(source)))
         forecasts = (_forecast(forecaster, source, number, start, steps) for number in numbers)
         write(Path(out), header, forecasts, range(len(source)))

@@ -15,6 +15,8 @@ from cscnn.forecasting.training.config import TrainConfig
 from cscnn.forecasting.units import Units
 
 SPLITS = ("train", "valid", "test")
+EVALUATED = ("evaluation.json", "samples.npz")  #: files of ``cscnn evaluate``
+TRAINED = ("config.json", "model.safetensors", "metrics.csv", "state.ckpt")  #: files of training
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Run:
         path = self.path / name
         if not path.is_file():
             hint = "" if self.path.is_dir() else ": there is no such folder"
+            hint = ": it is a file, not the folder of a run" if self.path.is_file() else hint
             raise FileNotFoundError(f"{self.path} is not a complete run, it has no {name}{hint}")
         return path
 
@@ -75,7 +78,10 @@ class Run:
     def metrics(self) -> list[dict[str, float]]:
         """A dict for each epoch: epoch, step, train_loss, valid_loss, lr, seconds."""
         with self.file("metrics.csv").open(newline="", encoding="utf-8") as file:
-            return [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(file)]
+            try:
+                return [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(file)]
+            except (ValueError, TypeError, csv.Error) as error:
+                raise ValueError(f"{self.path / 'metrics.csv'} is damaged: {error}") from error
 
 
 def load_forecaster(path: Path, device: torch.device | str = "cpu") -> Forecaster:

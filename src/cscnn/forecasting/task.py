@@ -12,9 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cscnn._util.checks import check_int
+from cscnn._util.checks import check_choice, check_int
 from cscnn._util.jsonform import from_json, to_json
 from cscnn.algebra import CliffordAlgebra
+from cscnn.conv.padding import MODES
 from cscnn.data.fields import (
     BOUNDARIES,
     Background,
@@ -40,9 +41,14 @@ class Task:
         name: what it is called.
         metric: one sign per axis of the grid.
         fields: the quantities of one frame.
-        frames_in, frames_out: frames seen and predicted. If time is an axis of the grid, its sizes.
+        frames_in, frames_out: frames seen and predicted. If time is an axis of the grid, the output
+            is the field on the grid of the input, later by ``frames_out`` frames: at most
+            ``frames_in``. Its last ``frames_out`` frames are new, and only these count.
         time_axis: the axis of the grid that is time, or None if frames are channels.
         boundary: ``"periodic"``, ``"wall"`` or ``"open"``, one for each axis or one for all.
+        open_padding: what networks see beyond open borders, e.g. ``"zeros"`` or ``"extrapolate"``,
+            which differential kernels need.
+        margin: points at open borders of space that losses and metrics leave out, on each side.
         spacing: distance of grid points, for each axis.
         frame_spacing: time between frames.
         backgrounds: known constants that the network is given.
@@ -67,6 +73,8 @@ class Task:
     frame_spacing: float = 1.0
     backgrounds: tuple[Background, ...] = ()
     displacement: bool = True
+    open_padding: str = "zeros"
+    margin: int = 0
 
     def __post_init__(self) -> None:
         dim = self.algebra.dim
@@ -75,11 +83,13 @@ class Task:
         check_fields("a task", self.algebra, self.fields, self.backgrounds)
         if self.time_axis is not None and not 0 <= self.time_axis < dim:
             raise ValueError(f"time_axis must be one of the {dim} axes, got {self.time_axis}")
-        if self.time_axis is not None and self.frames_in != self.frames_out:
+        if self.time_axis is not None and self.frames_in < self.frames_out:
             raise ValueError(
-                "with time as a grid axis input and output are grids of one size: got "
+                "with time as a grid axis a forecast is at most frames_in frames later: got "
                 f"{self.frames_in} frames in and {self.frames_out} out"
             )
+        check_choice("open_padding", self.open_padding, MODES)
+        check_int("margin", self.margin, low=0)
         for name in ("boundary", "spacing"):
             value = getattr(self, name)
             if isinstance(value, tuple):
@@ -93,8 +103,10 @@ class Task:
         *,
         name: str = "",
         frames_in: int | None = None,
-        frames_out: int = 1,
+        frames_out: int | None = None,
         constants: bool = True,
+        open_padding: str = "zeros",
+        margin: int = 0,
     ) -> Task:
         """The task of forecasting data.
 
@@ -102,12 +114,13 @@ class Task:
             header: of the data, as the network shall see them (see `cscnn.data.Coarse`).
             name: by default that of the generator.
             frames_in: see `default_frames` for the default.
-            frames_out: with time as an axis it is the same as ``frames_in``.
+            frames_out: by default 1, and with time as an axis ``frames_in``.
             constants: tell the network backgrounds and displacement.
+            open_padding, margin: as above.
         """
         frames_in = default_frames(header) if frames_in is None else frames_in
-        if header.time_axis is not None:
-            frames_out = frames_in
+        if frames_out is None:
+            frames_out = 1 if header.time_axis is None else frames_in
         return cls(
             name or header.generator or "data",
             header.metric,
@@ -120,6 +133,8 @@ class Task:
             frame_spacing=header.frame_spacing,
             backgrounds=header.backgrounds if constants else (),
             displacement=constants,
+            open_padding=open_padding,
+            margin=margin,
         )
 
     # --- space ------------------------------------------------------------------------------------
@@ -141,7 +156,8 @@ class Task:
     @property
     def padding_mode(self) -> tuple[str, ...]:
         """Padding mode of each axis."""
-        return tuple(BOUNDARIES[boundary] for boundary in self._boundaries)
+        modes = {**BOUNDARIES, "open": self.open_padding}
+        return tuple(modes[boundary] for boundary in self._boundaries)
 
     @property
     def grid_spacing(self) -> tuple[float, ...]:
@@ -152,6 +168,34 @@ class Task:
     def grid(self) -> Grid:
         """What a network has to know of the grid."""
         return Grid(self.grid_spacing, self.padding_mode)
+
+    @property
+    def margins(self) -> tuple[int, ...]:
+        """Points that do not count at either end of each axis of the grid; none of time."""
+        return tuple(
+            self.margin if boundary == "open" and axis != self.time_axis else 0
+            for axis, boundary in enumerate(self._boundaries)
+        )
+
+    def inside(self, fields: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """What counts of fields (batch, frames, *space, components): all but the margins."""
+        first = 2 if self.time_axis is None else 1
+        return {name: self._inside(x, first) for name, x in fields.items()}
+
+    def inside_grid(self, x: Tensor) -> Tensor:
+        """What counts of multivectors (batch, channels, *grid, blades): all but the margins."""
+        return self._inside(x, 2)
+
+    def _inside(self, x: Tensor, first: int) -> Tensor:
+        for axis, margin in enumerate(self.margins, start=first):
+            size = x.shape[axis] - 2 * margin
+            if size < 1:
+                raise ValueError(
+                    f"task {self.name} leaves out margins of {margin} points, but the grid has "
+                    f"{x.shape[axis]}: nothing is left to compare"
+                )
+            x = x.narrow(axis, margin, size) if margin else x
+        return x
 
     # --- channels ---------------------------------------------------------------------------------
 
@@ -249,7 +293,7 @@ class Task:
             ("metric", self.metric, header.metric),
             ("time_axis", self.time_axis, header.time_axis),
             ("fields", _signature(self), _signature(own)),
-            ("padding", self.padding_mode, own.padding_mode),
+            ("boundary", self._boundaries, own._boundaries),
             # A network need not be told the constants, but it must not be told other ones.
             ("backgrounds", self.backgrounds, own.backgrounds if self.backgrounds else ()),
         ):

@@ -87,18 +87,18 @@ def _raise_if_degenerate(
 
 
 def _ordered(frames: Tensor, signs: Tensor, metric: Sequence[int]) -> Tensor:
-    """Frame vectors in the order of the wanted signs."""
-    wanted = torch.tensor(tuple(metric), dtype=signs.dtype, device=signs.device)
+    """Frame vectors in the order of the signs of the metric."""
+    target_signs = torch.tensor(tuple(metric), dtype=signs.dtype, device=signs.device)
     counts = (signs > 0).sum(-1)
-    if (counts != int((wanted > 0).sum())).any():
-        index = int((counts != int((wanted > 0).sum())).nonzero()[0, 0])
+    if (counts != int((target_signs > 0).sum())).any():
+        index = int((counts != int((target_signs > 0).sum())).nonzero()[0, 0])
         raise ValueError(
             f"the form at point {index} has the signs {signs[index].int().tolist()}, not those of "
             f"the metric {tuple(metric)}"
         )
     order = torch.argsort(signs, dim=-1, descending=True, stable=True)
-    place = torch.argsort(torch.argsort(wanted, descending=True, stable=True))
-    order = order[:, place]
+    position = torch.argsort(torch.argsort(target_signs, descending=True, stable=True))
+    order = order[:, position]
     return torch.gather(frames, -1, order.unsqueeze(1).expand_as(frames))
 
 

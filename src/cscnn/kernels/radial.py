@@ -50,10 +50,10 @@ class FreeValues(nn.Module):
     def __init__(self, shape: Shape, orbits: Orbits, live: Tensor):
         super().__init__()
         self.shape = shape
-        known = orbits.invariants
+        invariants = orbits.invariants
         # In the state_dict: the weights mean nothing without their orbits.
-        self.register_buffer("eta", known.eta)
-        self.register_buffer("label", _label(known))
+        self.register_buffer("eta", invariants.eta)
+        self.register_buffer("label", _label(invariants))
         self.register_buffer("live", live.flatten().nonzero().squeeze(-1))
         self.weight = nn.Parameter(torch.empty(*shape[:2], int(live.sum())))
         self.std = default_std(shape, max(1, int(live.sum())) / len(live))

@@ -60,17 +60,17 @@ def fit_budget(
         >>> fit_budget("resnet", flow, flow, params=100_000, blocks=4)
         {'blocks': 4, 'width': 16}
     """
-    known = entry(name)
+    registered = entry(name)
     check_options(name, options)
     check_int("params", params, low=1)
     given = json_options(options)
     signature = (name, input_type, output_type, space)
     best: tuple[Options, int] | None = None
-    for extra in ({}, *known.sizes.fallbacks):
-        tried = _with_fallback(known, given, extra)
+    for extra in ({}, *registered.sizes.fallbacks):
+        tried = _with_fallback(registered, given, extra)
         if tried is None:
             continue
-        sizes = list(_candidates(known, signature, params, tried))
+        sizes = list(_candidates(registered, signature, params, tried))
         closest = min(abs(count - params) for _, count in sizes)
         # Among those that are close enough, the most regular one comes first.
         tolerance = max(closest, 0.02 * params)
@@ -88,32 +88,32 @@ def fit_budget(
     return best[0]
 
 
-def _with_fallback(known: Entry, given: Options, extra: Mapping[str, Any]) -> Options | None:
+def _with_fallback(registered: Entry, given: Options, extra: Mapping[str, Any]) -> Options | None:
     """The given options and a fallback; None if that would overrule what is given."""
     kernel = extra.get("kernel")
     if kernel is None:
         return None if any(key in given for key in extra) else {**given, **extra}
-    chosen = given.get("kernel", _default_kernel(known))
+    chosen = given.get("kernel", _default_kernel(registered))
     chosen = {"name": chosen} if isinstance(chosen, str) else dict(chosen)
     if any(key in chosen for key in kernel):
         return None
     return {**given, "kernel": {**chosen, **kernel}}
 
 
-def _default_kernel(known: Entry) -> Options:
+def _default_kernel(registered: Entry) -> Options:
     """What a network takes unless told otherwise, without options."""
-    for cls in getattr(known.network, "__mro__", ()):
+    for cls in getattr(registered.network, "__mro__", ()):
         parameters = inspect.signature(cls.__init__).parameters
         if "kernel" in parameters:
             return {"name": parameters["kernel"].default.name}
-    raise ValueError(f"{known.network} has no kernel")
+    raise ValueError(f"{registered.network} has no kernel")
 
 
 def _candidates(
-    known: Entry, signature: tuple[Any, ...], params: int, options: Options
+    registered: Entry, signature: tuple[Any, ...], params: int, options: Options
 ) -> Iterator[tuple[Options, int]]:
     """Options and their number of parameters, the most regular ones first."""
-    sizes, frozen = known.sizes, json.dumps(options, sort_keys=True)
+    sizes, frozen = registered.sizes, json.dumps(options, sort_keys=True)
     if sizes.pairs or (sizes.second and not sizes.values and sizes.second not in options):
 
         def named(width: int, second: int) -> Options:
@@ -181,13 +181,13 @@ def _count(
     options: str,
     sizes: str,
 ) -> int:
-    known = entry(name)
+    registered = entry(name)
     given = {**json.loads(options), **json.loads(sizes)}
-    if known.sizes.fallbacks and "kernel" in known.sizes.fallbacks[0]:
-        kernel = kernel_choice(given.get("kernel", _default_kernel(known)))
+    if registered.sizes.fallbacks and "kernel" in registered.sizes.fallbacks[0]:
+        kernel = kernel_choice(given.get("kernel", _default_kernel(registered)))
         if isinstance(kernel, Implicit):  # as many parameters, drawn in less time
             given["kernel"] = replace(kernel, unit_variance=False)
-    if known.on_meta:
+    if registered.on_meta:
         with torch.device("meta"):
             return count_parameters(build(name, input_type, output_type, space, **given))
     state = torch.get_rng_state()

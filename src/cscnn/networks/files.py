@@ -20,9 +20,11 @@ from cscnn.networks.grid import Grid
 from cscnn.networks.pointnet import Neighbourhood
 from cscnn.networks.recipe import Recipe, recipe_of
 from cscnn.networks.registry import build
+from cscnn.networks.weights import checksum, from_file, plain_weights, to_file
 
 FORMAT = 1  #: of the description of a network; raised when its entries change their meaning
 KEY = "cscnn_network"  #: of that description in the metadata of a file
+CHECKSUM = "cscnn_checksum"  #: of the hash of metadata and weights
 
 
 class Versioned(Protocol):
@@ -101,10 +103,9 @@ def save(
             f"this {type(network).__name__} does not know how it was made: make it by "
             "cscnn.networks.build, or give it an attribute recipe, a cscnn.networks.Recipe"
         )
-    weights = network.state_dict() if weights is None else weights
-    tensors = {name: t.detach().cpu().contiguous() for name, t in weights.items()}
-    described = {KEY: json.dumps(to_json(Description.of(recipe))), **(metadata or {})}
-    write_bytes(Path(path), to_bytes(tensors, described))
+    tensors = to_file(plain_weights(network) if weights is None else weights)
+    texts = {KEY: json.dumps(to_json(Description.of(recipe))), **(metadata or {})}
+    write_bytes(Path(path), to_bytes(tensors, {**texts, CHECKSUM: checksum(texts, tensors)}))
 
 
 def load(path: str | Path, device: torch.device | str = "cpu") -> nn.Module:
@@ -127,9 +128,13 @@ def read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            return file.metadata() or {}, tensors
+            metadata = file.metadata() or {}
     except safetensors.SafetensorError as error:
         raise ValueError(f"{path} is not a readable safetensors file: {error}") from error
+    written = metadata.pop(CHECKSUM, None)
+    if metadata and written is not None and written != checksum(metadata, tensors):
+        raise ValueError(f"{path} is damaged: its checksum is wrong. Copy it again")
+    return metadata, tensors
 
 
 def described(path: Path, metadata: Mapping[str, str], key: str, cls: type[D], version: int) -> D:
@@ -164,7 +169,7 @@ def restore(path: Path, metadata: Mapping[str, str], tensors: Mapping[str, Tenso
     try:
         with torch.random.fork_rng(devices=[]):  # the weights that are drawn are overwritten
             network = build(recipe.name, *types, recipe.space, **recipe.options).to(dtype)
-        network.load_state_dict(tensors, assign=True)
+        network.load_state_dict(from_file(tensors, network), assign=True)
     except (ValueError, TypeError, RuntimeError) as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"{path}: cannot build {recipe.name} from it: {reason}") from error

@@ -6,7 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from cscnn._util.checks import check_folder
+from cscnn._util.command import add_overwrite
+from cscnn._util.files import check_output
+from cscnn._util.progress import Bar, status
 
 
 def add_commands(commands: Any) -> None:
@@ -24,17 +26,22 @@ def add_commands(commands: Any) -> None:
     plot.add_argument("--frames", type=int, nargs="+", help="of stills; by default a few of all")
     plot.add_argument("--fields", nargs="+", metavar="NAME", help="by default all")
     plot.add_argument("--fps", type=float, default=8, help="of films (default: %(default)s)")
+    add_overwrite(plot)
     plot.set_defaults(run=_plot)
 
 
 def _plot(args: argparse.Namespace) -> int:
-    from cscnn._util.progress import Bar
     from cscnn.data import open_fields
     from cscnn.viz import animate, plot_fields
-    from cscnn.viz.figures import save
+    from cscnn.viz.figures import STILLS, save
     from cscnn.viz.films import SUFFIXES
 
-    out = check_folder(args.out or Path(args.file.with_suffix(".png").name))
+    out = args.out or Path(args.file.with_suffix(".png").name)
+    if out.suffix not in (*STILLS, *SUFFIXES):
+        raise ValueError(f"--out must end in one of {', '.join((*STILLS, *SUFFIXES))}, got {out}")
+    if args.frames is not None and out.suffix in SUFFIXES:
+        raise ValueError(f"--frames is for stills, a film such as {out} shows all: leave it out")
+    check_output(out, inputs=[args.file], overwrite=args.overwrite)
     with open_fields(args.file) as source:
         if out.suffix in SUFFIXES:
             bar = Bar("frames")
@@ -43,6 +50,7 @@ def _plot(args: argparse.Namespace) -> int:
                 progress=lambda done, total: bar("drawing", done, total),
             )  # fmt: skip
         else:
+            status(f"drawing {out}")
             figure = plot_fields(source, args.trajectory, args.frames, args.fields)
             save(figure, out)
     print(out)

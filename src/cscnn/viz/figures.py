@@ -13,6 +13,7 @@ from cscnn.viz.panels import Panel
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
+STILLS = (".png", ".pdf", ".svg")  #: endings of pictures
 LETTER = 0.62  #: mean width of a letter, in units of the font size; a little more than it is
 
 
@@ -62,6 +63,8 @@ def label_plane(ax: Any, x: str, y: str, bottom: bool, left: bool) -> None:
 
 def save(figure: Figure, path: Path, dpi: int = 150) -> None:
     """Write a figure whole or not at all; the same figure gives the same bytes."""
+    if path.suffix not in STILLS:
+        raise ValueError(f"a picture ends in {', '.join(STILLS)}, got {path.name!r}")
     same = {"metadata": {"Software": None}} if path.suffix == ".png" else {}
     with replacing(path) as temporary:
         figure.savefig(temporary, dpi=dpi, **same)  # type: ignore[arg-type]

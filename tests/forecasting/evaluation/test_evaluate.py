@@ -331,7 +331,7 @@ def test_missing_things(smoke, tmp_path, capsys):
     assert "there is no file" in fails(capsys, run, "--data", tmp_path / "no.h5")
     assert "names no data for split 'other'" in fails(capsys, run, "--split", "other")
     assert "there is no folder" in fails(capsys, run, "--out", tmp_path / "no" / "x.json")
-    assert "--out names a JSON file" in fails(capsys, run, "--out", tmp_path / "x.npz")
+    assert "--out must end in .json" in fails(capsys, run, "--out", tmp_path / "x.npz")
 
 
 def test_bad_numbers(smoke, capsys):

@@ -1,6 +1,9 @@
 """Forecasters for programs without this library."""
 
+import os
+import signal
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,6 +14,7 @@ from cscnn.forecasting import export as export_module
 from cscnn.forecasting.export import deployable, export
 from tests.forecasting.evaluation.stubs import forecaster, plane
 from tests.forecasting.evaluation.test_predict import tiny_run
+from tests.forks import fork, needs_fork
 
 UNITS = Units({"smoke": 2.0, "wind": 0.5}, {"smoke": 1.0})
 
@@ -48,7 +52,7 @@ def test_spacetime(tmp_path):
     run = tiny_run(tmp_path, "sine_gordon")
     original = run.forecaster()
     assert export(original, tmp_path / "x.pt2", grid=(12,)) < 1e-5
-    with pytest.raises(ValueError, match="has 1 axes of space, got grid 4 12"):
+    with pytest.raises(ValueError, match=r"has 1 axes of space .* got grid 4 12"):
         export(original, tmp_path / "y.pt2", grid=(4, 12))
     assert not (tmp_path / "y.pt2").exists()
 
@@ -93,16 +97,53 @@ def test_command(tmp_path, capsys):
     assert run_command(run.path, "--out", out)[0] == 0
     assert list(grid_of_program()) == [(4, 4)]
     file = run.path / "model.safetensors"
-    assert run_command(file, "--out", out, "--grid", 6, 5)[0] == 0
+    assert run_command(file, "--out", out, "--grid", 6, 5, "--overwrite")[0] == 0
     assert list(grid_of_program()) == [(6, 5)]
     for argv, message in (
-        ((file, "--out", out), "does not name its training data"),
+        ((file, "--out", tmp_path / "new.pt2"), "does not name its training data"),
         ((run.path, "--out", tmp_path / "m.zip"), "must end in .pt2 or .onnx, got m.zip"),
         ((run.path, "--out", tmp_path / "no" / "m.pt2"), "there is no folder"),
     ):
         code, error = run_command(*argv)
         assert code == 1
         assert message in error
+
+
+def test_training_data_that_are_gone(tmp_path, capsys):
+    run = tiny_run(tmp_path, "sine_gordon")
+    data, out = run.config().data.train, tmp_path / "m.pt2"
+    Path(data).unlink()
+    assert main(["export", str(run.path), "--out", str(out)]) == 1
+    error = capsys.readouterr().err
+    assert "give --grid" in error
+    assert data in error
+    assert not out.exists()
+    assert main(["export", str(run.path), "--out", str(out), "--grid", "12"]) == 0
+
+
+@needs_fork
+def test_a_full_disk_is_an_error(tmp_path):
+    """A limit on the size of files, as a full disk; torch would end the process."""
+    original = forecaster("cs_resnet", plane(), UNITS).float()
+    out, report = tmp_path / "x.pt2", tmp_path / "report.txt"
+    out.write_bytes(b"old")
+
+    def limited():
+        import resource
+
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY))
+        try:
+            export(original, out, grid=(6, 5))
+        except OSError as error:
+            report.write_text(str(error))
+            raise
+
+    _, status = os.waitpid(fork(limited), 0)
+    assert os.WIFEXITED(status)
+    assert f"cannot write {out}; the one from before is intact" in report.read_text()
+    assert out.read_bytes() == b"old"
+    assert {path.name for path in tmp_path.iterdir()} == {"x.pt2", "report.txt"}
 
 
 def test_four_dimensions_have_no_plain_convolution(tmp_path, capsys):

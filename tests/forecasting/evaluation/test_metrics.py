@@ -113,6 +113,19 @@ def test_the_truth_has_no_error(name, pair):
     assert (metrics.correlation(pair[1], pair[1]) > 1 - 1e-12).all()
 
 
+def test_vrmse_of_components_is_that_of_the_well(pair):
+    """And ours is their mean square with the variances as weights, see docs/evaluation.md."""
+    p, t = (x.double() for x in pair)
+    space = tuple(range(2, t.dim() - 1))
+    variance = t.var(space, correction=0)
+    theirs = ((p - t).square().mean(space) / (variance + 1e-7)).sqrt()
+    components = range(t.shape[-1])
+    ours = torch.stack([metrics.vrmse(p[..., [c]], t[..., [c]]) for c in components], -1)
+    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=0)
+    pooled = ((variance * ours.square()).sum(-1) / variance.sum(-1)).sqrt()
+    torch.testing.assert_close(metrics.vrmse(p, t), pooled)
+
+
 def test_forecast_by_the_mean_has_vrmse_one(pair):
     mean = pair[1].double().mean((2, 3), keepdim=True).expand(pair[1].shape)
     torch.testing.assert_close(metrics.vrmse(mean, pair[1].double()), torch.ones(2, 3).double())

@@ -69,9 +69,11 @@ def test_command(tmp_path, capsys):
     run = tiny_run(tmp_path, "navier_stokes", coarsen=2)
     data, out = training_data(run), str(tmp_path / "forecast.h5")
     for forecaster in (run.path, run.path / "model.safetensors"):
-        assert main(["predict", str(forecaster), data, "--steps", "3", "--out", out]) == 0
+        command = ["predict", str(forecaster), data, "--steps", "3", "--out", out]
+        assert main([*command, "--overwrite"]) == 0
         with FieldFile(out) as forecasts:
             assert forecasts.header.frames == 3
+    out = str(tmp_path / "other.h5")
     assert main(["predict", str(run.path), data, "--start", "7", "--out", out]) == 1
     assert "has frames 0 to 8, got 7 to 10" in capsys.readouterr().err
     assert main(["predict", str(tmp_path / "no"), data, "--out", out]) == 1

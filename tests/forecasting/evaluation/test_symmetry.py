@@ -13,6 +13,7 @@ from cscnn.data.simulators import SineGordon, stream
 from cscnn.forecasting import Task
 from cscnn.forecasting.evaluation import symmetry
 from cscnn.forecasting.evaluation.resample import fade, move, resample
+from cscnn.forecasting.receptive_field import receptive_field
 from cscnn.kernels import Complete
 from tests.forecasting.evaluation.stubs import blobs, forecaster, plane, stub
 
@@ -76,7 +77,7 @@ def test_borders_are_left_out_only_if_something_remains():
     task = plane()
     x = torch.randn(1, 2, 16, 16, 4, dtype=torch.float64)
     model = forecaster("cs_resnet", task)
-    assert symmetry.receptive_field(model, (16, 16)) == (2, 2)
+    assert receptive_field(model, (16, 16)) == (2, 2)
     assert symmetry.has_interior(task, (16, 16), (2, 2))
     assert not symmetry.has_interior(task, (16, 16), (2, 8))
     assert symmetry.has_interior(plane(boundary="periodic"), (16, 16), (8, 8))
@@ -89,7 +90,7 @@ def test_receptive_field():
     task = plane()
 
     def measured(model, grid=(8, 8)):
-        return symmetry.receptive_field(model, grid)
+        return receptive_field(model, grid)
 
     assert measured(forecaster("cs_resnet", task, kernel_size=5), (24, 20)) == (4, 4)
     assert measured(forecaster("resnet", task, width=4, blocks=2), (24, 20)) == (4, 4)

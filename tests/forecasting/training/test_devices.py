@@ -228,17 +228,27 @@ sys.exit(main({command(run, tmp_path)!r}))
 
 
 @needs_fork
-def test_all_devices_stop_if_the_loss_of_one_is_not_a_number(data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("training", [True, False])
+def test_all_devices_stop_if_the_loss_of_one_is_not_a_number(
+    training: bool, data: Path, tmp_path: Path
+) -> None:
     run = config(data, tmp_path / "run", **SMALL, **TWO)
 
     def work() -> None:
         loss = Forecaster.loss
         bad = float("nan") if os.environ["RANK"] == "1" else 1.0
-        Forecaster.loss = lambda self, *arguments: bad * loss(self, *arguments)
+
+        def broken(self: Forecaster, batch: object, *name: str) -> torch.Tensor:
+            return (bad if self.training is training else 1.0) * loss(self, batch, *name)
+
+        Forecaster.loss = broken
         train(run)
 
     for pid in start_workers(2, work, tmp_path / "errors"):
         assert os.WEXITSTATUS(os.waitpid(pid, 0)[1]) == 1
     for text in ((tmp_path / "errors" / rank).read_text() for rank in "01"):
-        assert "NonFiniteLoss: the loss is nan at epoch 0, batch 0" in text
+        name = (
+            "loss is nan at epoch 0, batch 0" if training else "validation loss is nan at epoch 0"
+        )
+        assert f"NonFiniteLoss: the {name}" in text
     assert Forecaster.load(run.folder / "diagnosis.safetensors").n_parameters() > 0

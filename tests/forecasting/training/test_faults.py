@@ -1,16 +1,18 @@
 """Losses that are not numbers, disks that are full, files that are damaged or evil."""
 
 import os
+import shutil
 import signal
 from pathlib import Path
 
+import h5py
 import pytest
 import torch
 
-from cscnn.forecasting import Forecaster, Run
+from cscnn.forecasting import Forecaster, Run, Window
 from cscnn.forecasting.training.callbacks import RunFolder
 from cscnn.forecasting.training.module import NonFiniteLoss
-from cscnn.forecasting.training.train import train
+from cscnn.forecasting.training.train import read_progress, train
 from tests.forecasting.training.runs import QUIET, config, same
 from tests.forks import fork, needs_fork
 
@@ -23,6 +25,75 @@ def test_loss_that_is_not_a_number(data: Path, tmp_path: Path) -> None:
     with pytest.raises(NonFiniteLoss, match=r"the loss is (nan|inf) at epoch 0, batch \d"):
         train(wild)
     assert Forecaster.load(wild.folder / "diagnosis.safetensors").n_parameters() > 0
+
+
+@pytest.mark.parametrize("bad", [1, 4])
+def test_validation_loss_that_is_not_a_number(
+    bad: int, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the first batch, or in all of them."""
+    run = config(data, tmp_path / "run")
+    loss, batches = Forecaster.loss, iter(range(100))
+
+    def broken(self: Forecaster, window: Window, name: str = "mse") -> torch.Tensor:
+        bad_one = not self.training and next(batches) < bad
+        return (float("nan") if bad_one else 1.0) * loss(self, window, name)
+
+    monkeypatch.setattr(Forecaster, "loss", broken)
+    with pytest.raises(NonFiniteLoss, match="the validation loss is nan at epoch 0"):
+        train(run)
+    assert Forecaster.load(run.folder / "diagnosis.safetensors").n_parameters() > 0
+    assert not (run.folder / "state.ckpt").exists()
+
+
+def test_no_run_ends_well_without_weights(data: Path, tmp_path: Path) -> None:
+    run = config(data, tmp_path / "run", trainer__epochs=1)
+    train(run)
+    (run.folder / "model.safetensors").unlink()
+    with pytest.raises(ValueError, match=r"has lost its best weights, model\.safetensors: remove"):
+        train(run)
+
+
+def test_every_bit_of_a_state_is_checked(data: Path, tmp_path: Path) -> None:
+    """But for those of an archive that mean nothing, such as dates."""
+    run = config(data, tmp_path / "run", trainer__epochs=1)
+    train(run)
+    state = run.folder / "state.ckpt"
+    content, refused = state.read_bytes(), 0
+    expected = torch.load(state, weights_only=True)["state_dict"]
+    for position in range(5, len(content), len(content) // 50):
+        flipped = bytearray(content)
+        flipped[position] ^= 1
+        state.write_bytes(flipped)
+        try:
+            read_progress(state)
+        except ValueError:
+            refused += 1
+        else:
+            weights = torch.load(state, weights_only=True)["state_dict"]
+            assert all(torch.equal(weights[name], x) for name, x in expected.items())
+    assert refused > 20
+
+
+@pytest.mark.parametrize("split", ["train", "valid"])
+def test_other_data_are_refused(split: str, data: Path, tmp_path: Path) -> None:
+    shutil.copytree(data, tmp_path / "data")
+    run = config(tmp_path / "data", tmp_path / "run", trainer__epochs=1,
+                 optimizer__schedule="constant")  # fmt: skip
+    train(run)
+    run.trainer.epochs = 2
+    path = tmp_path / "data" / f"{split}.h5"
+    with h5py.File(path, "r+") as file:
+        file.attrs["spacing"] = 2 * file.attrs["spacing"]
+    with pytest.raises(ValueError, match=rf"{split}\.h5 is not the file .*: spacing is .*, not "):
+        train(run)
+    shutil.copy(data / path.name, path)
+    with h5py.File(path, "r+") as file:
+        file["checksum"][1] = 0
+    with pytest.raises(ValueError, match=rf"{split}\.h5 .*: the checksum of its numbers is"):
+        train(run)
+    shutil.copy(data / path.name, path)
+    assert len(train(run).metrics()) == 2
 
 
 def test_damaged_files_are_named(data: Path, tmp_path: Path) -> None:
@@ -56,15 +127,16 @@ def test_strangers_checkpoints_are_not_executed(data: Path, tmp_path: Path) -> N
 
 
 def test_leftovers_of_a_kill_are_removed(undisturbed: Run, data: Path) -> None:
-    left = [undisturbed.path / name for name in (".state.123.tmp.ckpt", ".model.4.tmp.safetensors")]
-    for path in left:
-        path.write_bytes(b"half of a file")
-    others = undisturbed.path / ".evaluation.123.tmp.json"
-    others.write_text("{")
+    folders = [".state.ckpt.12345678.tmp", ".model.safetensors.abcdefgh.tmp"]
+    left = [undisturbed.path / name for name in folders]
+    others = undisturbed.path / ".evaluation.json.12345678.tmp"
+    for path in (*left, others):
+        path.mkdir()
+        (path / "half").write_bytes(b"of a file")
     train(config(data, undisturbed.path))
     assert not any(path.exists() for path in left)
     assert others.exists()  # of a process that may be alive
-    others.unlink()
+    shutil.rmtree(others)
 
 
 def test_unwritable_folder(data: Path, tmp_path: Path) -> None:

@@ -1,14 +1,17 @@
 """The command ``cscnn train``: options, presets, mistakes, plans."""
 
+import shutil
 from pathlib import Path
 
+import h5py
 import pytest
 import torch
 
 from cscnn.cli import main
 from cscnn.data import open_fields
-from cscnn.forecasting import Run, Windows, collate, train
+from cscnn.forecasting import Run, Units, Windows, collate, train
 from cscnn.forecasting.losses import LOSSES
+from cscnn.forecasting.predict import predict
 from cscnn.forecasting.training.command import parse, presets
 from tests.forecasting.training.runs import QUIET, command, config
 
@@ -62,6 +65,21 @@ def test_presets_are_valid(name: str, tmp_path: Path) -> None:
           "--trainer.accelerator", "abacus"],
          "abacus"),
         (["--resume", "X", "--seed", "3"], "it goes without ['--seed']"),
+        (["--resume", "D"], "train.h5 is not a complete run, it has no config.json: it is a file"),
+        (["--out", "D", "--data.train", "D", "--model.width", "2"],
+         "is a file: a run needs a folder"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2", "--seed", str(2**63)],
+         "seed must be at most 4294967295 (32 bits), got 9223372036854775808"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2", "--seed=-1"],
+         "seed must be at least 0, got -1"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2", "--optimizer.final_lr", "-0.1"],
+         "optimizer.final_lr must be at least 0 and finite, got -0.1"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2", "--optimizer.lr", ".inf"],
+         "optimizer.lr must be positive and finite, got inf"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2", "--trainer.precision=16-true"],
+         "must be one of 32, 64, bf16-mixed, 16-mixed, bf16-true, got '16-true'"),
+        (["--out", "X", "--data.train", "D", "--model.params", str(10**15)],
+         "model.params=1000000000000000 needs at least 16000 TB per device"),
     ],
 )  # fmt: skip
 def test_bad_commands(
@@ -121,6 +139,97 @@ def test_unknown_keys_in_files(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["train", "--config", str(path)]) == 1
     assert main(["train", "--config", str(tmp_path / "absent.yaml")]) == 1
     assert "absent.yaml" in capsys.readouterr().err
+
+
+BOMB = "\n".join(
+    ["seed: 3", "a0: &a0 [x, x]", *(f"a{i}: &a{i} [{', '.join(9 * [f'*a{i - 1}'])}]"
+                                  for i in range(1, 20))]
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is empty: it shall give options by name"),
+        ("- 1\n- 2\n", "must give options by name, e.g. seed: 3, got a list"),
+        ("seed", "must give options by name, e.g. seed: 3, got 'seed'"),
+        ("data: [\n", "is no YAML: while parsing"),
+        ("\x00", "is no YAML: "),
+        ("[" * 5000, "is no YAML: "),
+        ("data: {trian: x}", "unknown option data.trian: did you mean data.train?"),
+        ("data: {batch: x}", "data.batch"),
+        (BOMB, "stands for more than 10000 entries once its aliases are resolved"),
+        ("model: &m {options: *m}", "stands for more than 10000 entries"),
+        ("# " + "x" * 1_000_000, "has 1000002 bytes, at most 1000000 are read"),
+    ],
+    ids=lambda text: text[:20],
+)
+@pytest.mark.parametrize("spelling", ["--config {}", "--config={}"])
+def test_bad_files_are_named(
+    content: str, message: str, spelling: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(content)
+    assert main(["train", *spelling.format(path).split()]) == 1
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error.startswith(f"cscnn: error: --config {path}")
+    assert message in error
+
+
+def test_what_is_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--config", str(tmp_path)]) == 1
+    assert f"--config {tmp_path} is a folder: give a YAML file" in capsys.readouterr().err
+    path = tmp_path / "config.yaml"
+    path.write_bytes(b"\xff\xfe\x00")
+    assert main(["train", "--config", str(path)]) == 1
+    assert f"--config {path} is no YAML: 'utf-8' codec" in capsys.readouterr().err
+
+
+def test_runs_that_do_not_fit(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = config(data, tmp_path / "run", trainer__devices=2)
+    memory = "cscnn.forecasting.training.room.available_memory"
+    monkeypatch.setattr(memory, lambda: 20_000)
+    with pytest.raises(
+        ValueError,
+        match=r"data.batch=4 needs at least .* kB .*, 10\.0 kB are",
+    ):
+        train(run)
+    monkeypatch.setattr(memory, lambda: None)  # not known
+    usage = shutil.disk_usage(tmp_path)._replace(free=1000)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: usage)
+    with pytest.raises(OSError, match=r"states needs .* of disk, but .*run has 1\.0 kB"):
+        train(run)
+    assert not (run.folder / "config.json").exists()
+
+
+@pytest.mark.parametrize("split", ["train", "valid"])
+def test_empty_files(split: str, data: Path, tmp_path: Path) -> None:
+    path = tmp_path / "empty.h5"
+    shutil.copy(data / f"{split}.h5", path)
+    with h5py.File(path, "r+") as file:
+        for name in ("index", "checksum", "grade0/sine", "grade0/cosine", "grade1/gradient"):
+            old, attributes = file[name], dict(file[name].attrs)
+            del file[name]
+            file.create_dataset(name, (0, *old.shape[1:]), old.dtype).attrs.update(attributes)
+    run = config(data, tmp_path / "run", **{f"data__{split}": str(path)})
+    with pytest.raises(ValueError, match=r"empty\.h5: it holds no trajectories"):
+        train(run, Units({"sine": 1.0, "cosine": 1.0, "gradient": 1.0}))
+    assert not (run.folder / "config.json").exists()
+
+
+@pytest.mark.parametrize(("name", "works"), [("cs_resnet", True), ("gfno", False)])
+def test_weights_of_16_bits(name: str, works: bool, data: Path, tmp_path: Path) -> None:
+    options = {"blocks": 1, "kernel_size": 3} if works else {"modes": 2, "layers": 1}
+    run = config(data, tmp_path / "run", model__name=name, model__options=options,
+                 trainer__precision="bf16-true", trainer__epochs=1)  # fmt: skip
+    if not works:
+        with pytest.raises(ValueError, match=r"gfno cannot have .*=bf16-true, try bf16-mixed"):
+            train(run)
+        return
+    train(run)
+    predict(Run(run.folder).forecaster(), data / "test.h5", tmp_path / "forecast.h5", steps=2)
+    with open_fields(tmp_path / "forecast.h5") as made:
+        assert made.header.frames == 2
 
 
 def test_dry_run(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,7 +50,7 @@ def test_a_run_folder_is_complete(undisturbed: Run, data: Path) -> None:
     assert rows[-1]["lr"] < 1e-4
     assert undisturbed.config().data.train == str(data / "train.h5")
     forecaster, source = undisturbed.forecaster(), undisturbed.source("valid")
-    task = Task.from_header(source.header, frames_in=6)
+    task = Task.from_header(source.header, frames_in=6, margin=2)  # as many points as it sees
     assert forecaster.task == task
     windows = Windows(source, task, mode="all")
     best = min(row["valid_loss"] for row in rows)
@@ -90,13 +90,15 @@ def test_patience_and_average(data: Path, tmp_path: Path) -> None:
 
 def test_average_is_the_average(data: Path, tmp_path: Path) -> None:
     """Against a loop by hand, which also checks AdamW, clipping, cosine and the order of data."""
-    options = config(data, tmp_path / "run", optimizer__ema=0.8, trainer__epochs=1)
+    options = config(
+        data, tmp_path / "run", optimizer__ema=0.8, trainer__epochs=1, data__margin=0
+    )
     trained = load_file(train(options).file("model.safetensors"))
     windows = WindowData(options.data, options.seed)
     units = windows.fit_units(Bar("trajectories", quiet=True))
 
     lightning.seed_everything(options.seed, workers=True, verbose=False)
-    forecaster = build_forecaster(options, windows.task, units)
+    forecaster = build_forecaster(options, windows, units)
     network, task = forecaster.network, windows.task
     mean = {n: p.detach().clone() for n, p in network.named_parameters()}
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=0.0)

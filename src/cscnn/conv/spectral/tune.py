@@ -97,15 +97,15 @@ def save_rates(device: str, rates: Rates) -> None:
     """Keep the rates of a device beside those of others, and use them from now on."""
     path = tuning_file()
     try:
-        known = json.loads(path.read_text(encoding="utf-8"))
+        rates_by_device = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        known = {}
-    known = {
-        **(known if isinstance(known, dict) else {}),
+        rates_by_device = {}
+    rates_by_device = {
+        **(rates_by_device if isinstance(rates_by_device, dict) else {}),
         torch.device(device).type: rates_to_json(rates),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, json.dumps(known, indent=2) + "\n")
+    write_text(path, json.dumps(rates_by_device, indent=2) + "\n")
     reload_rates()
 
 

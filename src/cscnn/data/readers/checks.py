@@ -12,19 +12,19 @@ UNEVEN = 0.01  #: largest distance of a coordinate from where an even grid has i
 
 
 def dataset(group: Any, name: str) -> Any:
-    """A dataset of a group, or an error that names it."""
+    """A dataset of real numbers in a group, or an error that names it."""
     item = group.get(name)
     if not hasattr(item, "shape"):
         raise ValueError(f"dataset {group.name.rstrip('/')}/{name} is missing")
+    if item.dtype.kind not in "fiub":
+        raise ValueError(f"dataset {item.name} must hold real numbers, got {item.dtype}")
     return item
 
 
 def check_shape(data: Any, shape: tuple[int, ...]) -> None:
-    """Raise unless a dataset has this shape and holds real numbers."""
+    """Raise unless a dataset has this shape."""
     if data.shape != shape:
         raise ValueError(f"dataset {data.name} has shape {data.shape}, expected {shape}")
-    if data.dtype.kind not in "fiub":
-        raise ValueError(f"dataset {data.name} must hold real numbers, got {data.dtype}")
 
 
 def constant(data: Any, reason: str) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from cscnn.forecasting.evaluation.results import (
 )
 from cscnn.forecasting.evaluation.rollout import Rollout, persistence, rollout
 from cscnn.forecasting.forecaster import Forecaster, Frames
+from cscnn.forecasting.receptive_field import receptive_field
 from cscnn.forecasting.windows import Window, Windows, collate
 
 #: Largest cube, in points per axis, on which boosts are tried, by the number of axes.
@@ -132,9 +133,9 @@ class Evaluator:
             known, target, _ = self.read(numbers)
             predicted = self.forecaster(known)
             self._check_finite(predicted, numbers[0])
-            scores.append(metrics.scores(predicted, target, self.metrics))
+            scores.append(self._scores(predicted, target, self.metrics))
             still = persistence(known, self.task.frames_out)
-            persistent.append(metrics.scores(still, target, self.metrics))
+            persistent.append(self._scores(still, target, self.metrics))
         fields, total = self._means(scores)
         scale = self.forecaster.units.scale
         scaled = sum(
@@ -147,6 +148,12 @@ class Evaluator:
             fields=fields,
             persistence=self._means(persistent)[1],
         )
+
+    def _scores(
+        self, predicted: Frames, target: Frames, functions: Mapping[str, metrics.Score]
+    ) -> Scores:
+        """Metrics of all fields, without the margins of the task."""
+        return metrics.scores(self.task.inside(predicted), self.task.inside(target), functions)
 
     def _check_finite(self, predicted: Frames, number: int) -> None:
         if bad := [name for name, x in predicted.items() if not x.isfinite().all()]:
@@ -187,9 +194,9 @@ class Evaluator:
             frames = self.trajectories(numbers, start + steps)
             known = {name: x[:, :start] for name, x in frames.items()}
             forecast = rollout(self.forecaster, frames, steps)
-            scores = metrics.scores(forecast.prediction, forecast.target, functions)
+            scores = self._scores(forecast.prediction, forecast.target, functions)
             curves.append(metrics.total(scores, self.components))
-            still = metrics.scores(persistence(known, steps), forecast.target, functions)
+            still = self._scores(persistence(known, steps), forecast.target, functions)
             persistent.append(metrics.total(still, self.components)["relative_l2"])
             stable += forecast.stable.tolist()
             samples = samples or self._samples(known, forecast)
@@ -249,7 +256,7 @@ class Evaluator:
         cube = precise.pack(_double(self._cube())) if self.spacetime else x
         wide = cube if cube.shape[2] > x.shape[2] else x  # room in time for an interior
         grid = tuple(wide.shape[2:-1])
-        radii = symmetry.receptive_field(precise, grid, seed)
+        radii = receptive_field(precise, grid, seed)
         return SymmetryErrors(
             receptive_field=list(radii),
             interior=symmetry.has_interior(self.task, grid, radii),

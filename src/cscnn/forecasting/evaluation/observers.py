@@ -101,7 +101,7 @@ def _coordinates(g: Tensor, axes: Sequence[str]) -> str:
 def _errors(forecaster: Forecaster, window: Window) -> tuple[float, float]:
     """Mean square and relative error of the forecasts of one observer."""
     predicted = forecaster(window.known, constants=window.constants)
-    target = window.target
+    predicted, target = (forecaster.task.inside(x) for x in (predicted, window.target))
     sizes = {name: x[0].numel() for name, x in target.items()}
     squares = sum(
         sizes[name] * metrics.mean(metrics.mse(predicted[name], x)) for name, x in target.items()
@@ -169,10 +169,11 @@ class Observer:
         self.block = simulator.with_frames(task.frames_in * forecaster.coarsen)
         unit = torch.zeros(header.algebra.dim, dtype=torch.float64)
         unit[0] = header.frame_spacing
-        #: from the input to the target, for an observer at rest
-        self.displacement = self.block.header().frames * unit
-        #: the first event of the target, about which frames are boosted
-        self.centre = header.frames / 2 * unit
+        #: from the first event of the input to the first new one, about which frames are boosted
+        self.past = self.block.header().frames * unit
+        #: from the input to the output, for an observer at rest
+        self.displacement = task.frames_out * forecaster.coarsen * unit
+        self.centre = header.frames / 2 * unit  #: the first new event of the solution
 
     def draw(self, header: Header, count: int, rapidity: float) -> list[Solution]:
         """Solutions of the data's seed and split that can be seen from all frames.
@@ -201,21 +202,21 @@ class Observer:
         """Whether nothing singular is near in the boosted frame, and the field is a usual one."""
         if not all(self.block.keeps_clear(s, rapidity) for s in self._transformed(solution, g)):
             return False
-        at_rest = solution.translated(self.displacement - self.centre)
+        at_rest = solution.translated(self.past - self.centre)
         return self.block.accepts(self.block.observe(at_rest))
 
     def _transformed(self, solution: Solution, g: Tensor) -> tuple[Solution, Solution]:
-        """The solution relative to the first event of input and target."""
+        """The solution relative to the first event of input and output."""
         moved = solution.translated(-self.centre).transformed(g)
         told = self.forecaster.task.displacement
         displacement = g @ self.displacement if told else self.displacement
-        return moved.translated(self.displacement), moved.translated(
-            self.displacement - displacement
-        )
+        return moved.translated(self.past), moved.translated(self.past - displacement)
 
     def window(self, solution: Solution, g: Tensor) -> Window:
         """A batch of one for an observer moved by g (dim, dim), as the network sees it."""
-        known, target = (self._fields(s) for s in self._transformed(solution, g))
+        known, later = (self._fields(s) for s in self._transformed(solution, g))
+        new = self.forecaster.task.frames_out
+        target = {name: x[:, -new:] for name, x in later.items()}
         return Window(known, target, transformed_constants(self.forecaster, g))
 
     def _fields(self, solution: Solution) -> Fields:

@@ -29,6 +29,7 @@ from cscnn.forecasting.augment import task_symmetries
 from cscnn.forecasting.evaluation.resample import fade, move, positions
 from cscnn.forecasting.evaluation.results import MotionErrors
 from cscnn.forecasting.forecaster import Forecaster
+from cscnn.forecasting.receptive_field import receptive_field
 from cscnn.forecasting.task import Task
 from cscnn.kernels import SteerableKernel
 
@@ -69,34 +70,6 @@ def transformed_constants(forecaster: Forecaster, g: Tensor) -> Tensor:
     if not len(constants):
         return constants
     return forecaster.task.algebra.transform(g.to(constants), constants)
-
-
-def receptive_field(forecaster: Forecaster, grid: Sequence[int], seed: int = 0) -> tuple[int, ...]:
-    """Distance in points, along each axis, up to which the input matters for the output.
-
-    Found from the gradient of the central output of a random input; parts below 1e-10 of its
-    largest entry are rounding of spectral convolutions.
-    """
-    task = forecaster.task
-    shape = (1, task.in_channels, *grid, task.algebra.n_blades)
-    noise = torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-    x = noise.to(forecaster.device, forecaster.dtype).requires_grad_()
-    centre = tuple(n // 2 for n in grid)
-    with torch.enable_grad():
-        y = task.output_type.extract(forecaster.predict(x)).flatten(2)
-        y = y[..., int(np.ravel_multi_index(centre, tuple(grid)))]
-        if not y.requires_grad:
-            return (0,) * task.dim
-        (gradient,) = torch.autograd.grad(y.square().sum(), x)
-    size = gradient.abs().amax((0, 1, -1))
-    seen = (size > 1e-10 * size.max()).nonzero()
-    radii = []
-    for axis, (n, mode) in enumerate(zip(grid, task.padding_mode, strict=True)):
-        distance = (seen[:, axis] - centre[axis]).abs()
-        if mode == "circular":
-            distance = torch.minimum(distance, n - distance)
-        radii.append(int(distance.max()) if len(distance) else 0)
-    return tuple(radii)
 
 
 def has_interior(task: Task, grid: Sequence[int], radii: Sequence[int]) -> bool:

@@ -20,8 +20,10 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 from cscnn._util.files import write_bytes, write_text
 from cscnn._util.jsonform import to_json
 from cscnn._util.progress import duration
+from cscnn.forecasting.training.identity import DataIdentity
 from cscnn.forecasting.training.module import NonFiniteLoss, TrainingModule
 from cscnn.forecasting.training.sharding import gathered, sharded_like
+from cscnn.networks.weights import plain_weights
 
 COLUMNS = ("epoch", "step", "train_loss", "valid_loss", "lr", "seconds")
 
@@ -44,10 +46,12 @@ class RunFolder(Checkpoint):  # so that it is told after the metrics are known
     Args:
         folder: of the run.
         patience: stop after so many epochs without improvement.
+        data: what the run learns from, kept in the state.
     """
 
-    def __init__(self, folder: Path, patience: int | None = None):
+    def __init__(self, folder: Path, patience: int | None = None, data: DataIdentity | None = None):
         self.folder, self.patience = folder, patience
+        self.data = to_json(data)
         self.rows: list[dict[str, float]] = []
         self.best = math.inf
         self.waited = 0  #: epochs since the best
@@ -94,7 +98,7 @@ class RunFolder(Checkpoint):  # so that it is told after the metrics are known
 
     def _save_weights(self, trainer: Any, pl_module: Any, name: str) -> None:
         """On all devices, which may have to gather them."""
-        weights = {name: gathered(t) for name, t in pl_module.network.state_dict().items()}
+        weights = {name: gathered(t) for name, t in plain_weights(pl_module.network).items()}
         if trainer.is_global_zero:
             pl_module.forecaster.save(self.folder / name, weights)
 
@@ -116,6 +120,7 @@ class RunFolder(Checkpoint):  # so that it is told after the metrics are known
             "best": self.best,
             "waited": self.waited,
             "units": self.units,
+            "data": self.data,
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

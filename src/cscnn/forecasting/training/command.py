@@ -10,6 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from cscnn.forecasting.training.configfile import check_config_file, config_files
+
 DESCRIPTION = """\
 Trains a model and writes a folder with its weights, metrics and state. Run the same command again
 after an interruption and it goes on; on the same machine the final weights are the same to the
@@ -77,8 +79,10 @@ def parse(arguments: Sequence[str]) -> tuple[Any, dict[str, Any]]:
     )
     parser.add_class_arguments(TrainConfig, as_positional=False, skip={"loss"})
     try:
-        spelled = [SHORT.sub(r"--trainer.\1", text) for text in arguments]
-        parsed = parser.parse_args(_with_preset(spelled))
+        spelled = _with_preset([SHORT.sub(r"--trainer.\1", text) for text in arguments])
+        for path in config_files(spelled):
+            _check_file(path, parser)
+        parsed = parser.parse_args(spelled)
     except jsonargparse.ArgumentError as error:
         raise ValueError(_explain(str(error), parser)) from None
     settings = parsed.clone()
@@ -86,6 +90,17 @@ def parse(arguments: Sequence[str]) -> tuple[Any, dict[str, Any]]:
     if extra["resume"]:
         return _resumed(Path(extra["resume"]), arguments), extra
     return TrainConfig.from_dict(settings.as_dict()), extra
+
+
+def _check_file(path: Path, parser: Any) -> None:
+    """Raise for a file that is wrong by itself, with its name."""
+    import jsonargparse
+
+    check_config_file(path)
+    try:
+        parser.parse_args(["--config", str(path)])
+    except jsonargparse.ArgumentError as error:
+        raise ValueError(f"--config {path}: {_explain(str(error), parser)}") from None
 
 
 def _formatter(jsonargparse: Any) -> Any:
@@ -134,6 +149,9 @@ def _resumed(folder: Path, arguments: Sequence[str]) -> Any:
 def run(arguments: Sequence[str]) -> int:
     """Train as the command line says."""
     config, extra = parse(arguments)
+    from lightning.pytorch.utilities import rank_zero_only
+
+    from cscnn.forecasting.training.launch import Terminated
     from cscnn.forecasting.training.train import plan, train
 
     if extra["dry_run"]:
@@ -145,11 +163,13 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     try:
         finished = train(config)
-    except KeyboardInterrupt:
-        print(f"\ninterrupted: cscnn train --resume {config.out} goes on after the last epoch")
-        return 130
-    from lightning.pytorch.utilities import rank_zero_only
-
+    except (KeyboardInterrupt, Terminated) as end:
+        if getattr(rank_zero_only, "rank", 0) == 0:
+            how = "terminated" if isinstance(end, Terminated) else "interrupted"
+            again = f"cscnn train --resume {config.out} goes on after the last epoch"
+            begun = (config.folder / "config.json").exists()
+            print(f"\n{how}: {again}" if begun else f"\n{how} before the run began")
+        return Terminated.EXIT if isinstance(end, Terminated) else 130
     if getattr(rank_zero_only, "rank", 0) != 0:
         return 0
     rows = finished.metrics()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,11 @@ from cscnn._util.checks import check_int
 from cscnn._util.jsonform import from_json, to_json
 from cscnn.forecasting.losses import get_loss
 from cscnn.networks.recipe import json_options
+
+#: What numpy takes.
+MAX_SEED = 2**32 - 1
+
+PRECISIONS = ("32", "64", "bf16-mixed", "16-mixed", "bf16-true")
 
 
 @dataclass
@@ -23,12 +29,17 @@ class DataConfig:
         test: file of the test split, for cscnn evaluate.
         frames_in: frames that the model sees; by default 4, or with time as an axis of the grid
             half a trajectory, at most 16.
-        frames_out: frames that it predicts; with time as an axis of the grid the same as frames_in.
+        frames_out: frames that it predicts; by default 1. With time as an axis of the grid the
+            forecast is later by as many frames; by default frames_in.
         coarsen: points per axis that are joined to a cell, of which the model sees the mean.
         per_trajectory: random windows per trajectory and epoch; by default as many as there are.
         trajectories: use the first so many of the training file only.
         valid_windows: validate on at most so many windows, evenly spread.
         augment: turn and reflect training windows by random symmetries of the grid.
+        open_padding: what the network sees beyond open borders: zeros, replicate, or extrapolate,
+            which differential kernels need.
+        margin: points at open borders of space that losses and metrics leave out. With time as an
+            axis of the grid by default as many as the network sees, else none.
         constants: tell the network the known constants of the task: the direction of gravity, or by
             how much the forecast is later.
         batch: windows per step, over all devices.
@@ -39,12 +50,14 @@ class DataConfig:
     valid: str = ""
     test: str = ""
     frames_in: int | None = None
-    frames_out: int = 1
+    frames_out: int | None = None
     coarsen: int = 1
     per_trajectory: int | None = None
     trajectories: int | None = None
     valid_windows: int | None = None
     augment: bool = False
+    open_padding: str = "zeros"
+    margin: int | None = None
     constants: bool = True
     batch: int = 8
     workers: int = 0
@@ -107,7 +120,7 @@ class TrainerConfig:
         epochs: passes over the training windows.
         steps: steps per epoch, if not all windows shall be seen; the state is saved after each.
         accumulate: batches whose gradients are added up for one step.
-        precision: 32, 64, bf16-mixed or 16-mixed.
+        precision: 32, 64, bf16-mixed, 16-mixed or bf16-true, which has weights of 16 bits too.
         compile: torch.compile the model.
         patience: stop after so many epochs without improvement.
         accelerator: cpu, gpu, mps or auto.
@@ -176,10 +189,10 @@ class TrainConfig:
     def _check_numbers(self) -> None:
         least = {
             "seed": 0, "data.workers": 0, "optimizer.warmup": 0,
-            "data.frames_out": 1, "data.coarsen": 1, "data.batch": 1, "trainer.epochs": 1,
+            "data.coarsen": 1, "data.batch": 1, "trainer.epochs": 1,
             "trainer.accumulate": 1, "trainer.devices": 1, "trainer.nodes": 1,
         }  # fmt: skip
-        optional = ("data.frames_in", "data.per_trajectory", "data.trajectories",
+        optional = ("data.frames_in", "data.frames_out", "data.per_trajectory", "data.trajectories",
                     "data.valid_windows", "trainer.steps", "trainer.patience")  # fmt: skip
         for name in (*least, *optional):
             value: Any = self
@@ -187,6 +200,15 @@ class TrainConfig:
                 value = getattr(value, part)
             if value is not None or name in least:
                 check_int(name, value, low=least.get(name, 1))
+        if self.data.margin is not None:
+            check_int("data.margin", self.data.margin, low=0)
+        if self.seed > MAX_SEED:
+            raise ValueError(f"seed must be at most {MAX_SEED} (32 bits), got {self.seed}")
+        if self.trainer.precision not in PRECISIONS:
+            raise ValueError(
+                f"trainer.precision must be one of {', '.join(PRECISIONS)}, got "
+                f"{self.trainer.precision!r}"
+            )
 
     def _check_devices(self) -> None:
         trainer = self.trainer
@@ -217,11 +239,13 @@ class TrainConfig:
             )
         if not 0 <= options.ema < 1:
             raise ValueError(f"optimizer.ema must be in [0, 1), got {options.ema}")
-        if options.lr <= 0 or options.clip < 0:
-            raise ValueError(
-                f"optimizer.lr must be positive and clip not negative, got {options.lr}, "
-                f"{options.clip}"
-            )
+        if not 0 < options.lr < math.inf:
+            raise ValueError(f"optimizer.lr must be positive and finite, got {options.lr}")
+        for name in ("clip", "weight_decay", "final_lr"):
+            if not 0 <= getattr(options, name) < math.inf:
+                raise ValueError(
+                    f"optimizer.{name} must be at least 0 and finite, got {getattr(options, name)}"
+                )
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""

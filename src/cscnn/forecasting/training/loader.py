@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import lightning
@@ -16,6 +18,8 @@ from cscnn.data.coarse import coarse
 from cscnn.forecasting.augment import RandomSymmetry
 from cscnn.forecasting.task import Task
 from cscnn.forecasting.training.config import DataConfig
+from cscnn.forecasting.training.identity import DataIdentity, FileIdentity
+from cscnn.forecasting.training.launch import start_loader
 from cscnn.forecasting.units import Units
 from cscnn.forecasting.windows import Windows, collate
 
@@ -32,6 +36,8 @@ class GlobalBatches(Sampler[list[int]]):
         seed: of the permutation; None for the order of the data, with the last batch.
         rank, world: which device of how many.
         steps: batches per epoch, at most.
+        epoch: the first one. A loader with processes of its own asks for batches as soon as it is
+            iterated over, before Lightning tells the epoch.
     """
 
     def __init__(
@@ -42,10 +48,11 @@ class GlobalBatches(Sampler[list[int]]):
         rank: int = 0,
         world: int = 1,
         steps: int | None = None,
+        epoch: int = 0,
     ):
         self.windows, self.batch, self.seed = windows, batch, seed
         self.rank, self.world, self.steps = rank, world, steps
-        self.epoch = 0
+        self.set_epoch(epoch)
         self.sampler = self  # Lightning tells the epoch to the sampler of a batch sampler
 
     def set_epoch(self, epoch: int) -> None:
@@ -85,16 +92,18 @@ class WindowData(lightning.LightningDataModule):
         config: which.
         seed: of windows and their order.
         steps: batches per epoch, at most.
+        epoch: with which training begins, or goes on.
 
     Attributes:
         source: the training data as they are stored.
         task: what the windows are about.
     """
 
-    def __init__(self, config: DataConfig, seed: int = 0, steps: int | None = None):
+    def __init__(self, config: DataConfig, seed: int = 0, steps: int | None = None, epoch: int = 0):
         super().__init__()
-        self.config, self.seed, self.steps = config, seed, steps
-        self.source = open_fields(config.train)
+        self.config, self.seed, self.steps, self.epoch = config, seed, steps, epoch
+        self._opened: list[FieldSource] = []
+        self.source = self._open(config.train, "learn from")
         limit = config.trajectories
         if limit is not None and not 1 <= limit <= len(self.source):
             raise ValueError(
@@ -105,7 +114,33 @@ class WindowData(lightning.LightningDataModule):
             frames_in=config.frames_in,
             frames_out=config.frames_out,
             constants=config.constants,
+            open_padding=config.open_padding,
+            margin=config.margin or 0,
         )
+
+    def _open(self, path: str, purpose: str) -> FieldSource:
+        source = open_fields(path)
+        self._opened.append(source)
+        if not len(source):
+            raise ValueError(f"{path} has no trajectories: nothing to {purpose}")
+        return source
+
+    def close(self) -> None:
+        """Close the files."""
+        for source in self._opened:
+            source.close()
+
+    def identity(self) -> DataIdentity:
+        """By which a run that goes on knows its data again."""
+        train, path = FileIdentity.of(self.source), self.config.valid
+        return DataIdentity(
+            train, FileIdentity.of(self._open(path, "validate with")) if path else None
+        )
+
+    def grid(self) -> tuple[int, ...]:
+        """Points along each axis of the network's input."""
+        grid = coarse(self.source, self.config.coarsen).header.grid
+        return grid if self.task.time_axis is None else (self.task.frames_in, *grid)
 
     def fit_units(self, bar: Bar) -> Units:
         """The units in which a network shall learn from these data."""
@@ -134,7 +169,7 @@ class WindowData(lightning.LightningDataModule):
         """The validation windows."""
         if not self.config.valid:
             return None
-        windows = self._windows(open_fields(self.config.valid), mode="all")
+        windows = self._windows(self._open(self.config.valid, "validate with"), mode="all")
         most = self.config.valid_windows
         if most is None or most >= len(windows):
             return windows
@@ -163,9 +198,12 @@ class WindowData(lightning.LightningDataModule):
         workers = self.config.workers
         return DataLoader(
             windows,
-            batch_sampler=GlobalBatches(windows, self.config.batch, seed, rank, world, self.steps),
+            batch_sampler=GlobalBatches(
+                windows, self.config.batch, seed, rank, world, self.steps, self.epoch
+            ),
             collate_fn=collate,
             num_workers=workers,
             persistent_workers=workers > 0,
+            worker_init_fn=partial(start_loader, os.getpid()) if workers else None,
             pin_memory=torch.accelerator.is_available(),
         )

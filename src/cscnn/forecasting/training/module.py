@@ -56,7 +56,8 @@ class TrainingModule(lightning.LightningModule):
         self.total_steps, self.loss = total_steps, loss
         if compile:
             forecaster.network.compile()
-        self.train_mean, self.valid_mean = MeanMetric(), MeanMetric()
+        # By default a mean leaves out what is not a number.
+        self.train_mean, self.valid_mean = (MeanMetric(nan_strategy=math.nan) for _ in range(2))
         self._shown = -math.inf  # when a loss was shown
 
     @property
@@ -76,25 +77,33 @@ class TrainingModule(lightning.LightningModule):
     def training_step(self, batch: Window, batch_idx: int) -> Tensor:
         loss: Tensor = self(batch)
         value = float(self.trainer.strategy.reduce(loss.detach().clone(), reduce_op="mean"))
-        if not math.isfinite(value):  # the mean over all devices, so that all of them stop
-            raise NonFiniteLoss(
-                f"the loss is {value} at epoch {self.current_epoch}, batch {batch_idx}"
-            )
+        self._check_finite("loss", value, f", batch {batch_idx}")
         self.train_mean.update(loss.detach(), weight=len(batch.constants))
         if time.monotonic() - self._shown > SHOW:  # logging takes a while, nobody sees more
             self.log("loss", value, prog_bar=True, logger=False)
             self._shown = time.monotonic()
         return loss
 
+    def _check_finite(self, name: str, value: Tensor | float, place: str = "") -> None:
+        """Raise unless a mean over all devices is finite; so all of them stop."""
+        if not math.isfinite(value):
+            raise NonFiniteLoss(
+                f"the {name} is {float(value)} at epoch {self.current_epoch}{place}"
+            )
+
     def on_train_epoch_end(self) -> None:
-        self.log("train_loss", self.train_mean.compute(), rank_zero_only=True)
+        mean = self.train_mean.compute()
+        self._check_finite("mean loss", mean)
+        self.log("train_loss", mean, rank_zero_only=True)
         self.train_mean.reset()
 
     def validation_step(self, batch: Window, batch_idx: int) -> None:
         self.valid_mean.update(self(batch), weight=len(batch.constants))
 
     def on_validation_epoch_end(self) -> None:
-        self.log("valid_loss", self.valid_mean.compute(), prog_bar=True, rank_zero_only=True)
+        mean = self.valid_mean.compute()
+        self._check_finite("validation loss", mean)
+        self.log("valid_loss", mean, prog_bar=True, rank_zero_only=True)
         self.valid_mean.reset()
 
     def configure_optimizers(self) -> Any:

@@ -15,6 +15,8 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
+from cscnn.forecasting.training.launch import launcher_for
+
 
 def strategy(name: str, world: int) -> Any:
     """What Lightning's trainer shall do with several devices.
@@ -79,6 +81,10 @@ def join_again(strategy: Any) -> None:
 class Replicated(DDPStrategy):
     """``--trainer.strategy ddp``: the whole model on each device."""
 
+    def _configure_launcher(self) -> None:
+        super()._configure_launcher()
+        self._launcher = launcher_for(self)
+
     def setup_environment(self) -> None:
         join_again(self)
         super().setup_environment()
@@ -95,6 +101,10 @@ class Sharded(ModelParallelStrategy):
 
     def __init__(self, world: int):
         super().__init__(world, 1, save_distributed_checkpoint=False)
+
+    def _configure_launcher(self) -> None:
+        super()._configure_launcher()
+        self._launcher = launcher_for(self)
 
     def setup_environment(self) -> None:
         join_again(self)

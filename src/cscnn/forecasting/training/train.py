@@ -6,6 +6,7 @@ import contextlib
 import logging
 import math
 import warnings
+import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +22,8 @@ from cscnn._util.jsonform import from_json, write_json
 from cscnn._util.machine import peak_memory
 from cscnn._util.progress import Bar
 from cscnn.forecasting.forecaster import Forecaster
+from cscnn.forecasting.receptive_field import default_margin
 from cscnn.forecasting.runs import Run
-from cscnn.forecasting.task import Task
 from cscnn.forecasting.training.callbacks import (
     AtomicCheckpoint,
     RunFolder,
@@ -30,8 +31,16 @@ from cscnn.forecasting.training.callbacks import (
     WeightAverage,
 )
 from cscnn.forecasting.training.config import TrainConfig
+from cscnn.forecasting.training.identity import DataIdentity
+from cscnn.forecasting.training.launch import Signals, Terminated, follow_parent, let_parent_tell
 from cscnn.forecasting.training.loader import WindowData
 from cscnn.forecasting.training.module import TrainingModule
+from cscnn.forecasting.training.room import (
+    check_budget,
+    check_precision,
+    check_room,
+    training_copies,
+)
 from cscnn.forecasting.training.sharding import connection_lost, strategy
 from cscnn.forecasting.units import Units
 from cscnn.forecasting.windows import collate
@@ -52,6 +61,7 @@ NOISE = (
     ".*number of training batches",
     ".*Total length of `list` across ranks is zero",
     ".*isinstance\\(treespec, LeafSpec\\)",
+    ".*[Gg]rad strides do not match bucket view strides",
 )
 
 
@@ -83,40 +93,74 @@ def quietly() -> Iterator[None]:
 
 
 def _train(config: TrainConfig, units: Units | None) -> Run:
+    follow_parent()
     progress = prepare(config)
     lightning.seed_everything(config.seed, workers=True, verbose=False)
-    data = WindowData(config.data, config.seed, config.trainer.steps)
+    epoch = 0 if progress is None else progress.epochs
+    data = WindowData(config.data, config.seed, config.trainer.steps, epoch)
+    with contextlib.closing(data):
+        identity = data.identity()
+        if progress is not None:
+            progress.data.check(identity, config.folder, config.data.train, config.data.valid)
+        given = _given_units(config, progress, units)
+        bar = Bar("trajectories", quiet=not config.trainer.progress)
+        module = TrainingModule(
+            build_forecaster(config, data, given or data.fit_units(bar)),
+            config.optimizer,
+            total_steps=optimizer_steps(config, data),
+            compile=config.trainer.compile,
+            loss=config.loss,
+        )
+        check_precision(config, module.forecaster, data)
+        check_room(config, module.network, data)
+        signals = Signals()
+        trainer = make_trainer(config, [signals], identity)
+        begin(config, given if progress is None else None)
+        with signals.installed(trainer):
+            _fit(config, trainer, module, data, None if progress is None else _state(config))
+    return Run(config.folder)
+
+
+def _given_units(
+    config: TrainConfig, progress: Progress | None, units: Units | None
+) -> Units | None:
+    """Units that the run has, or that the caller gives; None if they are to be fitted."""
     given = Run(config.folder).given_units() if progress is None else progress.units
     if given is not None and units not in (None, given):
         raise ValueError(f"{config.folder} learns in units {given}, got {units}")
-    given = units if given is None else given
-    bar = Bar("trajectories", quiet=not config.trainer.progress)
-    module = TrainingModule(
-        build_forecaster(config, data.task, given or data.fit_units(bar)),
-        config.optimizer,
-        total_steps=optimizer_steps(config, data),
-        compile=config.trainer.compile,
-        loss=config.loss,
-    )
-    trainer = make_trainer(config)
-    begin(config, given if progress is None else None)
-    state = None if progress is None else config.folder / "state.ckpt"
+    return units if given is None else given
+
+
+def _fit(
+    config: TrainConfig,
+    trainer: lightning.Trainer,
+    module: TrainingModule,
+    data: WindowData,
+    state: Path | None,
+) -> None:
+    """Lightning's fit, with its errors and interruptions told once and for users."""
     try:
         trainer.fit(module, datamodule=data, ckpt_path=state, weights_only=True)
+    except Terminated:
+        raise
     except SystemExit:  # what Lightning makes of Ctrl-C
         if trainer.interrupted:
             raise KeyboardInterrupt from None
         raise
     except Exception as error:
+        let_parent_tell()
         if trainer.world_size == 1 or not connection_lost(error):
             raise
         raise ConnectionError(_lost(config, trainer, error)) from error
-    return Run(config.folder)
+
+
+def _state(config: TrainConfig) -> Path:
+    return config.folder / "state.ckpt"
 
 
 def _lost(config: TrainConfig, trainer: lightning.Trainer, error: Exception) -> str:
     """What to say if one of several processes died."""
-    state = config.folder / "state.ckpt"
+    state = _state(config)
     try:
         epochs = read_progress(state).epochs if state.exists() else 0
         rest = f"{config.folder} has the state after {epochs} epochs; the same command goes on"
@@ -136,15 +180,18 @@ def optimizer_steps(config: TrainConfig, data: WindowData) -> int:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run has come: finished epochs, and the units in which it learns."""
+    """How far a run has come: finished epochs, the units in which it learns, and from what."""
 
     epochs: int
     units: Units
+    data: DataIdentity
 
 
 def prepare(config: TrainConfig) -> Progress | None:
     """Make the folder of a run, or check that it is of the same one; how far it is, if it began."""
     folder = config.folder
+    if folder.is_file():
+        raise FileExistsError(f"--out {folder} is a file: a run needs a folder of its own")
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / "config.json").exists():
         old, new = _fixed(Run(folder).config().to_dict()), _fixed(config.to_dict())
@@ -156,10 +203,14 @@ def prepare(config: TrainConfig) -> Progress | None:
                 f"{folder} holds a run with {key}={before}, not {now}: choose another --out, or "
                 "remove it"
             )
-    state = folder / "state.ckpt"
+    state = _state(config)
     if not state.exists():
         return None
     progress = read_progress(state)
+    if not (folder / "model.safetensors").is_file():
+        raise ValueError(
+            f"{folder} has lost its best weights, model.safetensors: remove {state} to start anew"
+        )
     if config.trainer.epochs < progress.epochs:
         raise ValueError(
             f"{folder} has trained for {progress.epochs} epochs already, got trainer.epochs="
@@ -185,11 +236,21 @@ def begin(config: TrainConfig, units: Units | None = None) -> None:
 
 
 def read_progress(state: Path) -> Progress:
-    """Read a state, executing nothing in it, or say that it is damaged."""
+    """Read a state, executing nothing in it, or say that it is damaged.
+
+    It is a zip archive, which has a checksum of each of its parts; torch does not look at them.
+    """
     try:
+        with zipfile.ZipFile(state) as archive:
+            if (part := archive.testzip()) is not None:
+                raise ValueError(f"the checksum of {part} is wrong")
         content = torch.load(state, map_location="cpu", weights_only=True)
         saved = content["callbacks"][RunFolder.__qualname__]
-        return Progress(int(content["epoch"]) + 1, from_json(Units, saved["units"]))
+        return Progress(
+            int(content["epoch"]) + 1,
+            from_json(Units, saved["units"]),
+            from_json(DataIdentity, saved["data"]),
+        )
     except Exception as error:
         reason = " ".join(str(error).split())[:300]
         raise ValueError(
@@ -211,15 +272,16 @@ def _fixed(config: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in flat.items() if name not in free}
 
 
-def build_forecaster(config: TrainConfig, task: Task, units: Units) -> Forecaster:
+def build_forecaster(config: TrainConfig, data: WindowData, units: Units) -> Forecaster:
     """The forecaster of a run, with fresh weights."""
+    check_budget(config)
     model = config.model
     options = (
         dict(model.options) if model.width is None else {**model.options, "width": model.width}
     )
     forecaster = Forecaster.build(
         model.name,
-        task,
+        data.task,
         units,
         config.data.coarsen,
         params=model.params,
@@ -227,16 +289,21 @@ def build_forecaster(config: TrainConfig, task: Task, units: Units) -> Forecaste
         **options,
     )
     recompute_blocks(forecaster, model.recompute)
+    if config.data.margin is None:
+        margin = default_margin(forecaster, data.grid())
+        forecaster.task = forecaster.task.replace(margin=margin)
     return forecaster
 
 
-def make_trainer(config: TrainConfig, more: Sequence[Callback] = ()) -> lightning.Trainer:
-    """Lightning's trainer for a run, with further callbacks."""
+def make_trainer(
+    config: TrainConfig, more: Sequence[Callback] = (), data: DataIdentity | None = None
+) -> lightning.Trainer:
+    """Lightning's trainer for a run, with further callbacks; data are remembered in the state."""
     options = config.trainer
     callbacks: list[Any] = []
     if config.optimizer.ema:
         callbacks.append(WeightAverage(config.optimizer.ema))
-    callbacks.append(RunFolder(config.folder, options.patience))
+    callbacks.append(RunFolder(config.folder, options.patience, data))
     if options.progress:
         callbacks.append(TrainingBar())
     callbacks += more
@@ -270,7 +337,7 @@ def plan(config: TrainConfig) -> dict[str, Any]:
     """What a run would do: devices, batches, steps, parameters, memory of a step."""
     config.check()
     data = WindowData(config.data, config.seed, config.trainer.steps)
-    forecaster = build_forecaster(config, data.task, data.fit_units(Bar("trajectories")))
+    forecaster = build_forecaster(config, data, data.fit_units(Bar("trajectories")))
     batch = collate([data.train_windows()[0]])
     parameters = list(forecaster.network.parameters())
     world = config.trainer.devices * config.trainer.nodes
@@ -282,16 +349,17 @@ def plan(config: TrainConfig) -> dict[str, Any]:
     step()
     per_device = config.data.batch // world
     weights = sum(p.numel() * p.element_size() for p in parameters)
-    copies = 4 + bool(config.optimizer.ema)  # gradients, two moments, average
     shared = world if config.trainer.strategy == "fsdp" else 1
     return {
         "model": f"{config.model.name}, {forecaster.n_parameters():,} parameters",
         "task": data.task.name,
+        "margin": forecaster.task.margin,
         "windows": len(data.train_windows()),
         "devices": f"{config.trainer.nodes} × {config.trainer.devices} "
         f"({config.trainer.accelerator}, strategy {config.trainer.strategy})",
         "batch per device": per_device,
         "batches per epoch": data.steps_per_epoch(),
         "steps in all": optimizer_steps(config, data),
-        "memory per device": copies * weights // shared + per_device * peak_memory(step),
+        "memory per device": training_copies(config) * weights // shared
+        + per_device * peak_memory(step),
     }

@@ -49,6 +49,7 @@ class FNO(nn.Module):
         at_most_3d("FNO", dim)
         check_int("width", width, low=1)
         check_int("modes", modes, low=1)
+        self.c_out = c_out
         operators = require("neuralop.models", "FNO", "baselines")
         self.network = operators.FNO(
             (modes,) * dim,

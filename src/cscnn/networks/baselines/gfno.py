@@ -62,10 +62,10 @@ def point_group(metric: tuple[int, ...], spacing: tuple[float, ...], group: str)
         digits = 3 ** torch.arange(elements[0].numel())  # a matrix of -1, 0, 1 as one number
         keys, order = ((elements.flatten(1) + 1) * digits).sum(-1).sort()
         products = (elements.mT[:, None, :, :, None] * elements[None, :, None]).sum(-2)
-        wanted = ((products.flatten(2) + 1) * digits).sum(-1)
+        product_keys = ((products.flatten(2) + 1) * digits).sum(-1)
         source = elements.abs().argmax(1)  # the row of the only entry of each column
         sign = elements.sum(1)
-        return PointGroup(elements, order[torch.searchsorted(keys, wanted)], source, sign)
+        return PointGroup(elements, order[torch.searchsorted(keys, product_keys)], source, sign)
 
 
 def move_features(group: PointGroup, h: int, x: Tensor) -> Tensor:
@@ -231,6 +231,7 @@ class GFNO(nn.Module):
         check_int("width", width, low=1)
         modes = check_int("modes", MODES[dim] if modes is None else modes, low=1)
         hidden = check_int("hidden", HIDDEN * width if hidden is None else hidden, low=1)
+        self.c_out = c_out
         self.group = point_group(tuple(metric), grid.spacings(dim), group)
         channels = len(self.group.elements) * width
         self.lifting = nn.Conv1d(c_in, channels, 1)
@@ -252,6 +253,8 @@ class GFNO(nn.Module):
 
     def _compute(self, x: Tensor) -> Tensor:
         shape = tuple(x.shape[2:])
+        if not len(x):  # of which there is no Fourier transform
+            return x.new_zeros(0, self.c_out, *shape)
         y = self.projection(self.between(self.lifting(x.flatten(2)), shape))
         assert isinstance(y, Tensor)
         return y.unflatten(-1, shape)

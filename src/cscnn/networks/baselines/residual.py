@@ -21,11 +21,10 @@ class PaddedConv(nn.Module):
 
     def __init__(self, dim: int, c_in: int, c_out: int, kernel_size: int, modes: tuple[str, ...]):
         super().__init__()
-        own, other = kernel_size // 2, 0  # torch pads with zeros by itself, and faster
-        if set(modes) != {"zeros"}:
-            own, other = other, own
-        self.pad = PadGrid((other,) * dim, modes)
-        self.conv = TORCH_CONVS[dim](c_in, c_out, kernel_size, padding=own)
+        by_torch = set(modes) == {"zeros"}  # it pads with zeros by itself, and faster
+        amount = kernel_size // 2
+        self.pad = PadGrid((0 if by_torch else amount,) * dim, modes)
+        self.conv = TORCH_CONVS[dim](c_in, c_out, kernel_size, padding=amount if by_torch else 0)
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.conv(self.pad(x))

@@ -41,7 +41,8 @@ class Series:
     def points(self, log: bool) -> list[tuple[float, float]]:
         """Those that can be drawn."""
         pairs = zip(self.x, self.y, strict=False)
-        return [(x, y) for x, y in pairs if y is not None and (y > 0 or not log)]
+        finite = [(x, y) for x, y in pairs if y is not None and math.isfinite(y)]
+        return [(x, y) for x, y in finite if y > 0 or not log]
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from cscnn._util.command import add_overwrite
+from cscnn._util.files import check_output
+from cscnn._util.progress import status
+from cscnn._util.resources import size
+
 
 def add_commands(commands: Any) -> None:
     """Add the subcommand to those of ``cscnn``."""
@@ -21,12 +26,17 @@ def add_commands(commands: Any) -> None:
     report.add_argument(
         "--out", type=Path, default=Path("report.html"), help="(default: %(default)s)"
     )
+    add_overwrite(report)
     report.set_defaults(run=_report)
 
 
 def _report(args: argparse.Namespace) -> int:
+    from cscnn.forecasting.runs import EVALUATED, TRAINED
     from cscnn.viz.report.page import write_report
 
+    inputs = [run / name for run in args.runs for name in (*TRAINED, *EVALUATED)]
+    check_output(args.out, inputs=inputs, overwrite=args.overwrite)
+    status(f"drawing {args.out}")
     path = write_report(args.runs, args.out)
-    print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+    print(f"{path}: {size(path.stat().st_size)}")
     return 0

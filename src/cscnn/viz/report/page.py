@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import cscnn
-from cscnn._util.checks import check_folder
-from cscnn._util.files import write_text
+from cscnn._util.files import check_folder, write_text
 from cscnn._util.optional import require
 from cscnn.viz.figures import matplotlib
 from cscnn.viz.report import curves, headline, kernels, summary, table, viewer
@@ -39,7 +38,8 @@ def write_report(folders: Sequence[str | Path], out: str | Path = "report.html")
     Returns:
         its path.
     """
-    out = check_folder(Path(out))
+    out = Path(out)
+    check_folder(out.parent, f"to write {out.name} into")
     write_text(out, render(load_runs(folders)))
     return out
 
