@@ -89,7 +89,10 @@ def test_constants_have_types_of_their_own():
         ({"boundary": ("wall",)}, "one value per axis"),
         ({"frames_in": 0}, "frames_in"),
         ({"time_axis": 2}, "one of the 2 axes, got 2"),
-        ({"time_axis": 0, "frames_in": 2, "frames_out": 3}, "at most frames_in frames later: got 2"),
+        (
+            {"time_axis": 0, "frames_in": 2, "frames_out": 3},
+            "at most frames_in frames later: got 2",
+        ),
         ({"margin": -1}, "margin must be at least 0, got -1"),
         ({"open_padding": "mirror"}, "open_padding must be one of .* got 'mirror'"),
         ({"backgrounds": (Background("g", 1, (1.0,)),)}, "has 2 components, got"),

@@ -90,9 +90,7 @@ def test_patience_and_average(data: Path, tmp_path: Path) -> None:
 
 def test_average_is_the_average(data: Path, tmp_path: Path) -> None:
     """Against a loop by hand, which also checks AdamW, clipping, cosine and the order of data."""
-    options = config(
-        data, tmp_path / "run", optimizer__ema=0.8, trainer__epochs=1, data__margin=0
-    )
+    options = config(data, tmp_path / "run", optimizer__ema=0.8, trainer__epochs=1, data__margin=0)
     trained = load_file(train(options).file("model.safetensors"))
     windows = WindowData(options.data, options.seed)
     units = windows.fit_units(Bar("trajectories", quiet=True))
