@@ -12,7 +12,9 @@ __version__ = "0.1.0"
 __all__ = ["CliffordAlgebra", "CliffordSteerableConv", "__version__", "kernels", "nn"]
 
 #: Rooms that are imported when first used.
-_ROOMS = ("data", "forecasting", "geometry", "interop", "networks", "testing", "viz")
+_ROOMS = (
+    "calculus", "data", "forecasting", "geometry", "interop", "networks", "testing", "viz",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
