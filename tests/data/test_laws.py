@@ -8,7 +8,7 @@ import torch
 
 from cscnn.calculus import curl, divergence
 from cscnn.data import Field, Header
-from cscnn.data.laws import Law, Residual, measure, total
+from cscnn.data.laws import Law, Residual, measure, residuals, total
 from cscnn.data.simulators import SIMULATORS, SineGordon, create, laws_of
 from tests.data.tiny_simulators import tiny
 
@@ -159,6 +159,26 @@ def test_small_grids_and_constant_fields():
     nan = measure(law, {n: x * math.nan for n, x in fields.items()}, header)
     assert nan.violated
     assert Residual(law, squares=1.0, scale=0.0, error=0.0, rounding=0.0).violated
+
+
+def test_residuals_of_a_source_are_those_of_its_trajectories():
+    class Memory:
+        header = small("sine_gordon")[1]
+        trajectories = tuple(small("sine_gordon", seed)[0] for seed in range(5))
+
+        def __len__(self):
+            return len(self.trajectories)
+
+        def read(self, number):
+            return {n: x[0].numpy() for n, x in self.trajectories[number].items()}
+
+    source, laws = Memory(), SineGordon.laws
+    for count, used in ((8, range(5)), (2, (0, 2))):
+        found = residuals(laws, source, count)
+        assert [r.law for r in found] == list(laws)
+        parts = [measure(laws[0], source.trajectories[i], source.header) for i in used]
+        assert found[0].relative == pytest.approx(total(parts).relative)
+    assert residuals((), source) == []
 
 
 def test_mistakes_are_explained():

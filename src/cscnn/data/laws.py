@@ -18,6 +18,7 @@ from cscnn._util.checks import check_choice
 from cscnn.algebra import CliffordAlgebra
 from cscnn.calculus import Differences, partial_derivative
 from cscnn.data.header import Header
+from cscnn.data.source import Source
 
 #: Where a solver has the numbers of a field. Those on faces or edges are stored as means at the
 #: centres of cells; then there are differences that keep the zeros of the solver, to rounding.
@@ -99,7 +100,7 @@ class Residual:
 
     def sentence(self) -> str:
         """What the numbers say."""
-        text = f"{self.law.equation} ({self.law.meaning}): residual {self.relative:.1e}"
+        text = f"{self.law.meaning}, {self.law.equation}: residual {self.relative:.1e}"
         expected = "rounding"
         if self.discretisation:
             expected = f"the error of the differences, about {self.discretisation:.1e}"
@@ -165,6 +166,24 @@ def total(residuals: Iterable[Residual | None]) -> Residual | None:
         for name in ("squares", "scale", "error", "rounding")
     )
     return Residual(measured[0].law, squares, scale, error, rounding)
+
+
+def residuals(laws: Iterable[Law], source: Source, trajectories: int = 8) -> list[Residual]:
+    """Residuals of data, over a few trajectories from all of the file.
+
+    Args:
+        laws: those that the data obey, see `cscnn.data.simulators.laws_of`.
+        source: the data.
+        trajectories: how many to use.
+    """
+    chosen = sorted({i * len(source) // trajectories for i in range(trajectories)})
+    parts: dict[Law, list[Residual | None]] = {law: [] for law in laws}
+    for number in chosen if parts and len(source) else ():
+        fields = {n: torch.as_tensor(x)[None] for n, x in source.read(number).items()}
+        for law, measured in parts.items():
+            measured.append(measure(law, fields, source.header))
+    sums = (total(measured) for measured in parts.values())
+    return [residual for residual in sums if residual is not None]
 
 
 def _interior(f: Tensor, header: Header, radius: int) -> tuple[Any, ...] | None:
