@@ -99,6 +99,7 @@ def names() -> tuple[str, ...]:
     # Importing them registers their cases.
     from benchmarks import (  # noqa: F401
         algebra_cases,
+        calculus_cases,
         conv_cases,
         data_cases,
         kernel_cases,

@@ -36,8 +36,9 @@ def pad_axis(x: Tensor, axis: int, amount: int, mode: str, degree: int | None = 
         shape[axis] = amount
         left, right = (x.narrow(axis, end, 1).expand(shape) for end in (0, size - 1))
     elif mode == "extrapolate":
-        left = _extrapolated(x, axis, amount, degree)
-        right = _extrapolated(x.flip(axis), axis, amount, degree).flip(axis)
+        first, last = (x.narrow(axis, at, degree + 1) for at in (0, size - degree - 1))
+        left = _extrapolated(first, axis, amount)
+        right = _extrapolated(last.flip(axis), axis, amount).flip(axis)
     else:
         skip = 1 if mode == "reflect" else 0
         left = x.narrow(axis, skip, amount).flip(axis)
@@ -45,11 +46,10 @@ def pad_axis(x: Tensor, axis: int, amount: int, mode: str, degree: int | None = 
     return torch.cat([left, x, right], axis)
 
 
-def _extrapolated(x: Tensor, axis: int, amount: int, degree: int) -> Tensor:
-    """The ``amount`` points before the first one."""
-    weights = x.new_tensor(extrapolation_weights(amount, degree)[::-1])  # the farthest first
-    first = x.narrow(axis, 0, degree + 1).movedim(axis, -1)
-    return (first @ weights.T).movedim(-1, axis)
+def _extrapolated(first: Tensor, axis: int, amount: int) -> Tensor:
+    """The ``amount`` points before the first ones, on the polynomial through them."""
+    weights = extrapolation_weights(amount, first.shape[axis] - 1)[::-1]  # the farthest first
+    return (first.movedim(axis, -1) @ first.new_tensor(weights).T).movedim(-1, axis)
 
 
 def check_amount(size: int, axis: int, amount: int, mode: str, degree: int | None = None) -> None:
