@@ -87,7 +87,7 @@ class Residual:
 
     @property
     def discretisation(self) -> float:
-        """What the differences of accuracy 4 add to that of accuracy 2, in the same units."""
+        """Change of the residual from differences of accuracy 2 to accuracy 4, as relative."""
         return _ratio(self.error, self.scale)
 
     @property
