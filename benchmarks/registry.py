@@ -12,7 +12,7 @@ from torch import Tensor
 Work = Callable[[], Sequence[Tensor]]
 
 #: Modules of cases, in the order of the page: from single products to whole trainings, then data.
-MODULES = ("algebra", "kernel", "conv", "point", "model", "training", "data")
+MODULES = ("algebra", "calculus", "kernel", "conv", "point", "model", "training", "data")
 
 
 @dataclass(frozen=True)

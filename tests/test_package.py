@@ -133,7 +133,7 @@ def test_data_format_examples_run(tmp_path, monkeypatch):
         assert main([*command, *["--dry-run"] * (command[0] == "train")]) == 0, command
 
 
-@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/geometry.md"])
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/calculus.md", "docs/geometry.md"])
 def test_examples_of_pages_run(name, tmp_path):
     run_python(python_of(name), tmp_path)
 

@@ -14,8 +14,8 @@ __all__ = ["CliffordAlgebra", "CliffordSteerableConv", "__version__", "kernels",
 
 #: Rooms that are imported when first used.
 _ROOMS = (
-    "algebra", "conv", "data", "forecasting", "geometry", "interop", "kernels", "networks", "nn",
-    "testing", "viz",
+    "algebra", "calculus", "conv", "data", "forecasting", "geometry", "interop", "kernels",
+    "networks", "nn", "testing", "viz",
 )  # fmt: skip
 
 _CLASSES = {"CliffordAlgebra": "algebra", "CliffordSteerableConv": "conv"}  #: and their rooms

@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from cscnn.data.files import write
 from tests.data.command import command
+from tests.data.tiny_simulators import tiny
 
 
 def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -21,7 +24,9 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command("data", "info", "--json", file) == 0
     assert '"metric": [' in capsys.readouterr().out
     assert command("data", "check", file) == 0
-    assert "all well" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert "all well\n  no divergence, ∇⌟v = 0: residual " in text
+    assert "warning" not in text
     for i in range(2):
         assert command("generate", *smoke, "--split", "test=4", "--shard", f"{i}/2") == 0
     shards = [str(tmp_path / f"test.shard-{i}-of-2.h5") for i in range(2)]
@@ -32,6 +37,21 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "train.h5").write_bytes(b"nothing")
     assert command("data", "check", file) == 1
     assert "train.h5 is no HDF5 file" in capsys.readouterr().out
+
+
+def test_check_warns_of_data_that_break_their_laws(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file whose numbers are intact, but whose velocity has a wrong sign."""
+    simulator = tiny("navier_stokes")
+    fields = simulator.simulate([np.random.default_rng(0)])
+    trajectory = {name: x[0].numpy() for name, x in fields.items()}
+    trajectory["velocity"] = trajectory["velocity"] * np.array([1, -1])
+    write(tmp_path / "wrong.h5", simulator.describe(0, "test"), [trajectory], [0])
+    assert command("data", "check", str(tmp_path / "wrong.h5")) == 0
+    text = capsys.readouterr().out
+    assert "all well\n  warning: no divergence, ∇⌟v = 0: residual " in text
+    assert "far above rounding: are fields, signs, units and spacing what the header says" in text
 
 
 @pytest.mark.parametrize(

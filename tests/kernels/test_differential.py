@@ -77,13 +77,13 @@ def test_differences_converge_at_their_accuracy(radius):
         assert radius_for(order, accuracy_of(order, radius)) == radius
 
 
-@pytest.mark.parametrize("amount", [1, 2, 3])
-def test_extrapolation_continues_polynomials(amount):
-    weights = torch.tensor(extrapolation_weights(amount), dtype=torch.float64)
-    inside, outside = torch.arange(amount + 1).double(), -torch.arange(1, amount + 1).double()
-    for degree in range(amount + 1):
-        assert torch.allclose(weights @ inside**degree, outside**degree)
-    assert not torch.allclose(weights @ inside ** (amount + 1), outside ** (amount + 1))
+@pytest.mark.parametrize(("amount", "degree"), [(1, 1), (2, 2), (3, 3), (1, 2), (2, 5)])
+def test_extrapolation_continues_polynomials(amount, degree):
+    weights = torch.tensor(extrapolation_weights(amount, degree), dtype=torch.float64)
+    inside, outside = torch.arange(degree + 1).double(), -torch.arange(1, amount + 1).double()
+    for power in range(degree + 1):
+        assert torch.allclose(weights @ inside**power, outside**power)
+    assert not torch.allclose(weights @ inside ** (degree + 1), outside ** (degree + 1))
 
 
 # --- the symbol -----------------------------------------------------------------------------------

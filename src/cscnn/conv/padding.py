@@ -5,22 +5,26 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cscnn.kernels.stencils import extrapolation_weights
+from cscnn._util.torch_private import constant_for_compilers
+from cscnn.kernels import stencils
 
 MODES = ("zeros", "circular", "reflect", "replicate", "symmetric", "extrapolate")
 
+extrapolation_weights = constant_for_compilers(stencils.extrapolation_weights)
 
-def pad_axis(x: Tensor, axis: int, amount: int, mode: str) -> Tensor:
+
+def pad_axis(x: Tensor, axis: int, amount: int, mode: str, degree: int | None = None) -> Tensor:
     """Extend one axis by ``amount`` on both sides.
 
     ``reflect`` mirrors about the centre of the last cell (it is not repeated), ``symmetric`` about
-    its outer face (it is repeated), as in numpy. ``extrapolate`` continues the polynomial of degree
-    ``amount`` through the last points: central differences become one-sided ones.
+    its outer face (it is repeated), as in numpy. ``extrapolate`` continues the polynomial of a
+    degree, by default ``amount``, through the last points: central differences become one-sided.
     """
     size = x.shape[axis]
     if amount == 0:
         return x
-    check_amount(size, axis - 2, amount, mode)
+    degree = amount if degree is None else degree
+    check_amount(size, axis - 2, amount, mode, degree)
     if mode == "zeros":
         shape = list(x.shape)
         shape[axis] = amount
@@ -32,8 +36,9 @@ def pad_axis(x: Tensor, axis: int, amount: int, mode: str) -> Tensor:
         shape[axis] = amount
         left, right = (x.narrow(axis, end, 1).expand(shape) for end in (0, size - 1))
     elif mode == "extrapolate":
-        left, right = _extrapolated(x, axis, amount), _extrapolated(x.flip(axis), axis, amount)
-        right = right.flip(axis)
+        first, last = (x.narrow(axis, at, degree + 1) for at in (0, size - degree - 1))
+        left = _extrapolated(first, axis, amount)
+        right = _extrapolated(last.flip(axis), axis, amount).flip(axis)
     else:
         skip = 1 if mode == "reflect" else 0
         left = x.narrow(axis, skip, amount).flip(axis)
@@ -41,16 +46,15 @@ def pad_axis(x: Tensor, axis: int, amount: int, mode: str) -> Tensor:
     return torch.cat([left, x, right], axis)
 
 
-def _extrapolated(x: Tensor, axis: int, amount: int) -> Tensor:
-    """The ``amount`` points before the first one."""
-    weights = x.new_tensor(extrapolation_weights(amount)[::-1])  # the farthest first
-    first = x.narrow(axis, 0, amount + 1).movedim(axis, -1)
-    return (first @ weights.T).movedim(-1, axis)
+def _extrapolated(first: Tensor, axis: int, amount: int) -> Tensor:
+    """The ``amount`` points before the first ones, on the polynomial through them."""
+    weights = extrapolation_weights(amount, first.shape[axis] - 1)[::-1]  # the farthest first
+    return (first.movedim(axis, -1) @ first.new_tensor(weights).T).movedim(-1, axis)
 
 
-def check_amount(size: int, axis: int, amount: int, mode: str) -> None:
+def check_amount(size: int, axis: int, amount: int, mode: str, degree: int | None = None) -> None:
     """Raise unless a grid axis of this size has enough points to pad from."""
-    least = amount + (mode in ("reflect", "extrapolate"))
+    least = {"reflect": amount + 1, "extrapolate": (degree or amount) + 1}.get(mode, amount)
     if mode not in ("zeros", "replicate") and size < least:
         raise ValueError(
             f"{mode} padding by {amount} needs at least {least} points, grid axis {axis} has {size}"

@@ -28,7 +28,9 @@ def add_commands(commands: Any) -> None:
     info.add_argument("file", nargs="+", type=Path)
     info.add_argument("--json", action="store_true", help="machine-readable")
     info.set_defaults(run=_info)
-    check = data.add_parser("check", help="read every number and compare the checksums")
+    check = data.add_parser(
+        "check", help="read every number, compare the checksums, measure the laws of physics"
+    )
     check.add_argument("file", nargs="+", type=Path)
     check.set_defaults(run=_check)
     merge = data.add_parser(
@@ -249,9 +251,20 @@ def _check(args: argparse.Namespace) -> int:
     for path in args.file:
         defects = list(find_damage(path, Bar("trajectories")))
         damaged += bool(defects)
-        for text in defects or [f"{path}: all well"]:
+        for text in defects or [f"{path}: all well", *_laws(path)]:
             print(text)
     return int(damaged > 0)
+
+
+def _laws(path: Path) -> list[str]:
+    """How well the data of a good file obey the equations behind them, a line for each."""
+    from cscnn.data.files import FieldFile
+    from cscnn.data.laws import residuals
+    from cscnn.data.simulators import laws_of
+
+    with FieldFile(path) as source:
+        measured = residuals(laws_of(source.header), source)
+    return ["  " + "warning: " * found.violated + found.sentence() for found in measured]
 
 
 def _merge(args: argparse.Namespace) -> int:

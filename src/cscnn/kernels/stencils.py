@@ -27,14 +27,14 @@ def central_weights(order: int, radius: int) -> tuple[float, ...]:
 
 
 @cache
-def extrapolation_weights(amount: int) -> tuple[tuple[float, ...], ...]:
-    """Values at -1, -2, ..., -amount of the polynomial through the points 0, 1, ..., amount.
+def extrapolation_weights(amount: int, degree: int) -> tuple[tuple[float, ...], ...]:
+    """Values at -1, -2, ..., -amount of the polynomial through the points 0, 1, ..., degree.
 
     Example:
-        >>> extrapolation_weights(1)  # f(-1) = 2 f(0) - f(1)
+        >>> extrapolation_weights(1, degree=1)  # f(-1) = 2 f(0) - f(1)
         ((2.0, -1.0),)
     """
-    points = tuple(range(amount + 1))
+    points = tuple(range(degree + 1))
     rows = (_weights(0, points, -step) for step in range(1, amount + 1))
     return tuple(tuple(float(w) for w in row) for row in rows)
 

@@ -65,6 +65,10 @@ def test_smoke(smoke, capsys):
     check_numbers(evaluation, "rotated")
     assert "point group" in out
     assert "persistence forecast" in out
+    assert "no divergence, ∇⌟v = 0" in out
+    flow = evaluation.rollout.laws["incompressible"]
+    assert flow.target < 1e-6
+    assert flow.prediction > 1e-2
     assert "receptive field: 5 × 5 points" in out
     assert "written to" in out
     assert table(evaluation) in out

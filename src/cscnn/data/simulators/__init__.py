@@ -6,6 +6,7 @@ from typing import Any
 
 from cscnn._util.modules import named_classes
 from cscnn.data.header import Header
+from cscnn.data.laws import Law
 from cscnn.data.simulators.base import Simulator, stream
 from cscnn.data.simulators.charges import MaxwellSpacetime, MaxwellSpacetime4D
 from cscnn.data.simulators.exact import ExactSimulator, Solution
@@ -52,6 +53,17 @@ def exact_simulator(header: Header) -> ExactSimulator[Any] | None:
     return simulator.create(**header.parameters)
 
 
+def laws_of(header: Header) -> tuple[Law, ...]:
+    """The equations that the data obey; none are known for those of other programs.
+
+    Example:
+        >>> [law.equation for law in laws_of(SineGordon().describe(seed=0, split="test"))]
+        ['∇⌟∇φ + sin φ = 0', '∇∧∇φ = 0']
+    """
+    simulator = SIMULATORS.get(header.generator)
+    return () if simulator is None else simulator.laws
+
+
 __all__ = [
     "SIMULATORS",
     "ExactSimulator",
@@ -64,5 +76,6 @@ __all__ = [
     "Solution",
     "create",
     "exact_simulator",
+    "laws_of",
     "stream",
 ]

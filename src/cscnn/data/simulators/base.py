@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from cscnn.data.header import Header
+from cscnn.data.laws import Law
 
 Presets = Mapping[str, Mapping[str, Any]]  #: name -> options that differ from the defaults
 
@@ -29,6 +30,7 @@ class Simulator:
     presets: ClassVar[Presets] = {"full": {}}  #: the first one is the default
     batch: ClassVar[int] = 1  #: trajectories to simulate together, for speed
     frames_in: ClassVar[int] = 4  #: frames that a forecast usually sees
+    laws: ClassVar[tuple[Law, ...]] = ()  #: equations that the fields obey
 
     def header(self) -> Header:
         """What the trajectories are."""

@@ -16,8 +16,10 @@ from torch import Tensor
 from cscnn._util.checks import check_choice, check_positive
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.group import boost
+from cscnn.calculus import curl, vector_derivative
 from cscnn.data.fields import Field
 from cscnn.data.header import Header
+from cscnn.data.laws import Law
 from cscnn.data.simulators.base import Presets
 from cscnn.data.simulators.exact import ExactSimulator, check_motion
 from cscnn.data.simulators.lienard_wiechert import Charges, faraday
@@ -255,12 +257,18 @@ class PointCharges(ExactSimulator[Charges]):
         return float(np.linalg.norm(np.maximum(np.abs(positions) - half, 0), axis=1).min())
 
 
+def _physical(field: Tensor, header: Header) -> Tensor:
+    """The field itself, also of files that hold `squash` of it."""
+    return unsquash(field, header.algebra) if header.parameters.get("normalise") == "log" else field
+
+
 class MaxwellSpacetime(PointCharges):
     """Charges in a plane, one bivector field of R^{1,2}."""
 
     name = "maxwell_spacetime"
     presets: ClassVar[Presets] = {"paper": {}, "small": {"frames": 64, "grid": (32, 32)}}
     frames_in = 16
+    laws = (Law("faraday", "∇∧F = 0", "Faraday's law", "faraday", curl, physical=_physical),)
 
 
 @dataclass(frozen=True)
@@ -270,6 +278,16 @@ class MaxwellSpacetime4D(PointCharges):
     name = "maxwell_spacetime4d"
     presets: ClassVar[Presets] = {"full": {}, "small": {"frames": 16, "grid": (12, 12, 12)}}
     frames_in = 8
+    laws = (
+        Law(
+            "maxwell",
+            "∇F = 0",
+            "Maxwell's equations without charges",
+            "faraday",
+            vector_derivative,
+            physical=_physical,
+        ),
+    )
     dim = 3
 
     frames: int = 32

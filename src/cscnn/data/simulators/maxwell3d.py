@@ -19,8 +19,10 @@ import torch
 from torch import Tensor
 
 from cscnn._util.checks import check_choice, check_positive
+from cscnn.calculus import curl, divergence
 from cscnn.data.fields import Field
 from cscnn.data.header import Header
+from cscnn.data.laws import Law
 from cscnn.data.simulators.base import Presets, Simulator
 
 SPEED_OF_LIGHT = 299_792_458.0
@@ -73,6 +75,10 @@ class Maxwell3D(Simulator):
         "small": {"cells": 32, "keep": 16, "warmup": 125, "every": 12},
     }
     batch = 1
+    laws = (
+        Law("no_magnetic_charge", "∇∧B = 0", "no magnetic charge", "magnetic", curl, place="faces"),
+        Law("no_charge", "∇⌟E = 0", "no charge here", "electric", divergence, place="edges"),
+    )
 
     cells: int = 64
     keep: int = 32

@@ -21,8 +21,10 @@ from torch import Tensor
 from torch.nn.functional import grid_sample, pad
 
 from cscnn._util.checks import check_positive
+from cscnn.calculus import divergence
 from cscnn.data.fields import Background, Field
 from cscnn.data.header import Header
+from cscnn.data.laws import Law
 from cscnn.data.simulators.base import Presets, Simulator
 
 
@@ -45,6 +47,9 @@ class NavierStokes(Simulator):
     name = "navier_stokes"
     presets: ClassVar[Presets] = {"paper": {}, "small": {"grid": (64, 64)}}
     batch = 8
+    laws = (
+        Law("incompressible", "∇⌟v = 0", "no divergence", "velocity", divergence, place="faces"),
+    )
 
     grid: tuple[int, int] = (128, 128)
     size: tuple[float, float] = (32.0, 32.0)

@@ -24,8 +24,10 @@ import torch
 from torch import Tensor
 
 from cscnn._util.checks import check_positive
+from cscnn.calculus import curl, divergence
 from cscnn.data.fields import Field
 from cscnn.data.header import Header
+from cscnn.data.laws import Law
 from cscnn.data.simulators.base import Presets
 from cscnn.data.simulators.exact import ExactSimulator, check_motion, check_orthochronous
 
@@ -99,6 +101,17 @@ class SineGordon(ExactSimulator[Solitons]):
     presets: ClassVar[Presets] = {"full": {}, "small": {"frames": 48, "grid": (48,)}}
     batch = 8
     frames_in = 16
+    laws = (
+        Law(
+            "sine_gordon",
+            "∇⌟∇φ + sin φ = 0",
+            "the sine-Gordon equation",
+            "gradient",
+            divergence,
+            source="sine",
+        ),
+        Law("gradient", "∇∧∇φ = 0", "the gradient is one", "gradient", curl),
+    )
 
     frames: int = 96
     grid: tuple[int] = (96,)

@@ -15,9 +15,11 @@ from cscnn._util.progress import Bar
 from cscnn.data import FieldSource
 from cscnn.forecasting.evaluation import metrics, symmetry
 from cscnn.forecasting.evaluation.observers import observer_errors
+from cscnn.forecasting.evaluation.residuals import ForecastResiduals
 from cscnn.forecasting.evaluation.results import (
     Cost,
     Errors,
+    LawResidual,
     OneStepErrors,
     RolloutErrors,
     Samples,
@@ -187,6 +189,7 @@ class Evaluator:
         curves: list[dict[str, Tensor]] = []
         persistent: list[Tensor] = []
         stable: list[int] = []
+        residuals = ForecastResiduals(self.source.header)
         samples: Samples | None = None
         begins = range(0, count, self.batch)
         for begin in Bar("batches", quiet=self.quiet).over("rollout", begins):
@@ -199,13 +202,15 @@ class Evaluator:
             still = self._scores(persistence(known, steps), forecast.target, functions)
             persistent.append(metrics.total(still, self.components)["relative_l2"])
             stable += forecast.stable.tolist()
+            residuals.add(known, forecast)
             samples = samples or self._samples(known, forecast)
         assert samples is not None
         means = {
             name: torch.cat([c[name] for c in curves]).nanmean(0).tolist() for name in functions
         }
         still_means = torch.cat(persistent).nanmean(0).tolist()
-        return self._rollout_errors(means, still_means, stable), samples
+        errors = self._rollout_errors(means, still_means, stable, residuals.results())
+        return errors, samples
 
     def _samples(self, known: Frames, forecast: Rollout) -> Samples:
         """The first trajectory of a batch."""
@@ -222,7 +227,11 @@ class Evaluator:
         return [self.source.header.frame_spacing * step for step in range(1, steps + 1)]
 
     def _rollout_errors(
-        self, means: dict[str, list[float]], persistent: list[float], stable: list[int]
+        self,
+        means: dict[str, list[float]],
+        persistent: list[float],
+        stable: list[int],
+        laws: dict[str, LawResidual],
     ) -> RolloutErrors:
         """Curves up to the step at which the first trajectory was given up."""
         steps, horizon = len(persistent), min(stable)
@@ -239,6 +248,7 @@ class Evaluator:
             stable_steps=horizon,
             stable=stable,
             persistence=persistent,
+            laws=laws,
         )
 
     # --- symmetry ---------------------------------------------------------------------------------

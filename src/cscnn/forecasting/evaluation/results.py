@@ -40,6 +40,22 @@ class OneStepErrors:
 
 
 @dataclass(frozen=True)
+class LawResidual:
+    """By how much forecasts and truth miss an equation, see `cscnn.data.laws.Residual.relative`.
+
+    Attributes:
+        meaning, equation: of the law.
+        prediction: residual of the forecasts.
+        target: of the truth on the same frames: errors of finite differences, or rounding.
+    """
+
+    meaning: str
+    equation: str
+    prediction: float
+    target: float
+
+
+@dataclass(frozen=True)
 class RolloutErrors:
     """Errors by step of forecasts that are fed back.
 
@@ -52,6 +68,8 @@ class RolloutErrors:
         stable_steps: steps before the first trajectory was given up.
         stable: the same for each trajectory.
         persistence: relative_l2 of the persistence forecast.
+        laws: residuals of the equations behind the data, over all steps before a trajectory was
+            given up; none if none are known, or if the grid is too small for differences.
     """
 
     steps: list[int]
@@ -64,6 +82,7 @@ class RolloutErrors:
     stable_steps: int
     stable: list[int]
     persistence: list[float]
+    laws: dict[str, LawResidual] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ def table(evaluation: Evaluation) -> str:
             _head(evaluation),
             _one_step(evaluation.one_step),
             _rollout(evaluation.rollout),
+            *_laws(evaluation.rollout),
             *_symmetry(evaluation.symmetry),
             _cost(evaluation.cost),
         ]
@@ -71,6 +72,16 @@ def _rollout(rollout: RolloutErrors) -> str:
         _aligned(rows)
         + f"\ncorrelation below 0.8: {when}; stable for {rollout.stable_steps} of {count} steps"
     )
+
+
+def _laws(rollout: RolloutErrors) -> list[str]:
+    if not rollout.laws:
+        return []
+    rows: Rows = [("laws of physics: relative residual", "forecast", "truth")]
+    for law in rollout.laws.values():
+        title = f"{law.meaning}, {law.equation}"
+        rows.append((title, _number(law.prediction), _number(law.target)))
+    return [_aligned(rows)]
 
 
 def _symmetry(symmetry: SymmetryErrors) -> list[str]:

@@ -1,0 +1,188 @@
+"""The vector derivative ∇ and its parts, for multivector fields of every signature.
+
+    ∇ = sum_i η_i e_i ∂_i,    ∇f = ∇∧f + ∇⌟f,    ∇∇ = □ = sum_i η_i ∂_i²
+
+A field is (..., *grid, blades), for instance (batch, channels, *grid, blades); axis i of the grid
+carries the basis vector e_i. With [(t, g).f](x) = ρ(g) f(g^-1 (x - t)) every operator here commutes
+with E(p, q): exactly with the symmetries of the grid, and with rotations and boosts up to the error
+of the scheme.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from cscnn._util.torch_private import constant_for_compilers
+from cscnn.algebra import CliffordAlgebra
+from cscnn.algebra.blades import bit_mask, product_sign
+from cscnn.algebra.clifford import check_algebra, check_dtype, same_device
+from cscnn.algebra.constants import constant
+from cscnn.calculus.schemes import Differences, Scheme
+from cscnn.conv.options import per_axis
+
+Schemes = Scheme | Sequence[Scheme]  #: one for all axes of the grid, or one per axis
+
+
+def vector_derivative(
+    f: Tensor, algebra: CliffordAlgebra, scheme: Schemes = Differences()
+) -> Tensor:
+    """∇f = ∇∧f + ∇⌟f. Maxwell's equations are ∇F = J for the bivector F of spacetime.
+
+    Args:
+        f: (..., *grid, blades).
+        algebra: the Clifford algebra, one axis of the grid for each of its dimensions.
+        scheme: `Differences` or `Spectral`, one for all axes or one per axis.
+
+    Returns:
+        (..., *grid, blades)
+
+    Example:
+        >>> algebra = CliffordAlgebra((1, -1))
+        >>> t, x = torch.meshgrid(torch.arange(5.0), torch.arange(5.0), indexing="ij")
+        >>> f = algebra.embed((3 * t + 2 * x)[..., None], grade=0)
+        >>> vector_derivative(f, algebra)[2, 2]  # ∂_t f e1 - ∂_x f e2
+        tensor([ 0.,  3., -2.,  0.])
+    """
+    return _nabla(f, algebra, scheme, "geometric")
+
+
+def exterior_derivative(
+    f: Tensor, algebra: CliffordAlgebra, scheme: Schemes = Differences()
+) -> Tensor:
+    """∇∧f, which raises the grade: `gradient` of scalars, `curl` of vectors. ∇∧(∇∧f) = 0.
+
+    Arguments and shapes are those of `vector_derivative`.
+    """
+    return _nabla(f, algebra, scheme, "wedge")
+
+
+def interior_derivative(
+    f: Tensor, algebra: CliffordAlgebra, scheme: Schemes = Differences()
+) -> Tensor:
+    """∇⌟f, which lowers the grade: the `divergence` of vectors. ∇⌟(∇⌟f) = 0.
+
+    Arguments and shapes are those of `vector_derivative`.
+    """
+    return _nabla(f, algebra, scheme, "contract")
+
+
+gradient = vector_derivative  #: of a scalar field, the vector ∇f
+divergence = interior_derivative  #: of a vector field, the scalar ∇⌟v
+curl = exterior_derivative  #: of a vector field, the bivector ∇∧v; `algebra.dual` of it is ∇×v
+
+
+def dalembertian(f: Tensor, algebra: CliffordAlgebra, scheme: Schemes = Differences()) -> Tensor:
+    """□f = sum_i η_i ∂_i² f, by second derivatives of the scheme.
+
+    For `Spectral` it is ∇(∇f) up to rounding, but for the Nyquist modes of even grids; for
+    `Differences`, whose second differences are not first ones twice, up to their error. Arguments
+    and shapes are those of `vector_derivative`.
+    """
+    schemes = _checked(f, algebra, scheme)
+    total = torch.zeros_like(f)
+    for axis, sign in enumerate(algebra.metric):
+        total.add_(schemes[axis].partial(f, axis, algebra.dim, 2), alpha=sign)
+    return total
+
+
+def laplacian(f: Tensor, algebra: CliffordAlgebra, scheme: Schemes = Differences()) -> Tensor:
+    """∇²f = sum_i ∂_i² f in Euclidean space, where it is the `dalembertian`."""
+    if min(check_algebra(algebra).metric) < 0:
+        raise ValueError(
+            f"the Laplacian is for Euclidean space, got {algebra}: use dalembertian, □ = Σ η_i ∂_i²"
+        )
+    return dalembertian(f, algebra, scheme)
+
+
+def directional_derivative(
+    f: Tensor, v: Tensor, algebra: CliffordAlgebra, scheme: Schemes = Differences()
+) -> Tensor:
+    """(v·∇)f = sum_i v^i ∂_i f, the change of f along v.
+
+    Args:
+        f: (..., *grid, blades).
+        v: components of a constant vector (dim,), or of a field of vectors, (..., *grid, dim) that
+            broadcasts with f; ``algebra.grade(x, 1)`` of a multivector.
+        algebra, scheme: as in `vector_derivative`.
+    """
+    schemes = _checked(f, algebra, scheme)
+    check_dtype(v, "v")
+    same_device(f, v, "f", "v")
+    if v.dim() == 0 or v.shape[-1] != algebra.dim:
+        raise ValueError(
+            f"v must have the {algebra.dim} components of a vector of {algebra} on its last axis, "
+            f"got shape {tuple(v.shape)}: take algebra.grade(v, 1) of a multivector"
+        )
+    total = torch.zeros_like(f)
+    for axis, component in enumerate(v.split(1, -1)):
+        total = total + component * schemes[axis].partial(f, axis, algebra.dim)
+    return total
+
+
+def partial_derivative(
+    f: Tensor,
+    axis: int,
+    algebra: CliffordAlgebra,
+    scheme: Schemes = Differences(),
+    order: int = 1,
+) -> Tensor:
+    """∂_i^order f along axis i of the grid, counted from 0; no operator of E(p, q) by itself."""
+    schemes = _checked(f, algebra, scheme)
+    if not 0 <= axis < algebra.dim:
+        raise ValueError(f"axis must be from 0 to {algebra.dim - 1}, got {axis}")
+    return schemes[axis].partial(f, axis, algebra.dim, order)
+
+
+def _nabla(f: Tensor, algebra: CliffordAlgebra, scheme: Schemes, kind: str) -> Tensor:
+    """The part of ∇f that `_steps` knows by this name; differentiates what it needs, no more."""
+    schemes = _checked(f, algebra, scheme)
+    total = torch.zeros_like(f)
+    for axis, (source, target, signs) in enumerate(_steps(algebra.metric, kind)):
+        chosen = f.index_select(-1, constant(source, torch.int64, f.device))
+        term = schemes[axis].partial(chosen, axis, algebra.dim)
+        sign = constant(signs, f.dtype, f.device)
+        if kind == "geometric":  # targets are all blades in order
+            total.add_(term * sign)
+        else:
+            total.index_add_(-1, constant(target, torch.int64, f.device), term * sign)
+    return total
+
+
+def _checked(f: Tensor, algebra: CliffordAlgebra, scheme: Schemes) -> tuple[Scheme, ...]:
+    """The scheme of each axis, if the field fits the algebra."""
+    check_algebra(algebra).check(f, "f")
+    if f.dim() < algebra.dim + 1:
+        raise ValueError(
+            f"a field of {algebra} has shape (..., {'*, ' * algebra.dim}{algebra.n_blades}) with "
+            f"{algebra.dim} axes of the grid, got {tuple(f.shape)}"
+        )
+    return per_axis("scheme", scheme, algebra.dim)
+
+
+@constant_for_compilers
+@cache
+def _steps(
+    metric: tuple[int, ...], kind: str
+) -> tuple[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...]:
+    """η_i e_i times a blade, for each axis i: blades it takes, blades it makes, signs.
+
+    Args:
+        kind: ``"wedge"`` takes the blades without e_i, ``"contract"`` those with it, and
+            ``"geometric"`` all of them, sorted by the blades it makes.
+    """
+    masks = [bit_mask(axes) for axes in CliffordAlgebra(metric).blades]
+    steps = []
+    for axis, square in enumerate(metric):
+        bit = 1 << axis
+        made = [
+            (target, masks.index(mask ^ bit), square * product_sign(metric, bit, mask ^ bit))
+            for target, mask in enumerate(masks)
+            if kind == "geometric" or bool(mask & bit) == (kind == "wedge")
+        ]
+        targets, sources, signs = zip(*made, strict=True)
+        steps.append((sources, targets, signs))
+    return tuple(steps)
