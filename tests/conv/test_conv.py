@@ -96,7 +96,6 @@ def test_padding_mode_per_axis():
         ({"padding": -1}, r"padding must consist of integers of at least 0, got \(-1, -1\)"),
         ({"padding_mode": "mirror"}, r"zeros, circular, .* got 'mirror'"),
         ({"spacing": (1.0, 0.0)}, r"spacing must be positive, got \(1\.0, 0\.0\)"),
-        ({"backend": "magic"}, r"backend must be .* got 'magic'"),
         ({"kernel": "spline"}, "one of the names complete, implicit, got {'name': 'spline'}"),
         ({"bias": (1,)}, r"blades \[1\] \(\['e1'\]\) is not invariant"),
         ({"c_in": 0}, "c_in must be at least 1, got 0"),
