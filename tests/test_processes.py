@@ -76,7 +76,7 @@ def test_a_lost_interrupt_is_raised_in_the_end(monkeypatch: pytest.MonkeyPatch) 
         assert len(lost) == 1
         with pytest.raises(KeyboardInterrupt), interrupts_kept():
             Deleted()
-            assert len(lost) == 2
+        assert len(lost) == 2
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
         with interrupts_kept():
             pass
