@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from cscnn._util.processes import interrupts_kept
-
 PARENT = """
 import os, subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", sys.argv[1], str(os.getpid())])
@@ -60,25 +58,3 @@ def test_a_child_ends_with_its_killed_parent(watch: bool) -> None:
     assert alive(pid) is not watch
     if not watch:  # the control: it would go on
         os.kill(pid, signal.SIGKILL)
-
-
-@pytest.mark.skipif(os.name != "posix", reason="sends signals as POSIX does")
-def test_a_lost_interrupt_is_raised_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Deleted:
-        def __del__(self) -> None:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    lost: list[object] = []
-    monkeypatch.setattr("sys.unraisablehook", lost.append)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        Deleted()  # the control: nobody hears of it
-        assert len(lost) == 1
-        with pytest.raises(KeyboardInterrupt), interrupts_kept():
-            Deleted()
-        assert len(lost) == 2
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        with interrupts_kept():
-            pass
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
 #: Seconds between two looks at the parent.
 LOOK = 0.2
@@ -35,33 +31,6 @@ def end_with_parent(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, name="end-with-parent", daemon=True).start()
-
-
-@contextmanager
-def interrupts_kept() -> Iterator[None]:
-    """Raise KeyboardInterrupt at the end, if Ctrl-C was pressed and its exception was lost.
-
-    It is lost if it comes while an object is deleted, or in code that catches everything, as
-    happens while large packages are imported.
-    """
-    main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield
-        return
-    pressed = False
-
-    def note(*_: Any) -> None:
-        nonlocal pressed
-        pressed = True
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    if pressed:
-        raise KeyboardInterrupt
 
 
 def _wait_for_end(parent: int) -> None:

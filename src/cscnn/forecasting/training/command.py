@@ -10,7 +10,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from cscnn._util.processes import interrupts_kept
 from cscnn.forecasting.training.configfile import check_config_file, config_files
 
 DESCRIPTION = """\
@@ -149,12 +148,11 @@ def _resumed(folder: Path, arguments: Sequence[str]) -> Any:
 
 def run(arguments: Sequence[str]) -> int:
     """Train as the command line says."""
-    with interrupts_kept():
-        config, extra = parse(arguments)
-        from lightning.pytorch.utilities import rank_zero_only
+    config, extra = parse(arguments)
+    from lightning.pytorch.utilities import rank_zero_only
 
-        from cscnn.forecasting.training.launch import Terminated
-        from cscnn.forecasting.training.train import plan, train
+    from cscnn.forecasting.training.launch import Terminated
+    from cscnn.forecasting.training.train import plan, train
 
     if extra["dry_run"]:
         for name, value in plan(config).items():
