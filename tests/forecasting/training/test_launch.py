@@ -8,8 +8,15 @@ import time
 from pathlib import Path
 
 import pytest
+from lightning.fabric.plugins.environments import LightningEnvironment
+from lightning.fabric.strategies.launchers.subprocess_script import _ChildProcessObserver
 
-from cscnn.forecasting.training.launch import Signals, Terminated
+from cscnn.forecasting.training.launch import (
+    Launcher,
+    Signals,
+    Terminated,
+    without_lost_connections,
+)
 from cscnn.forecasting.training.train import make_trainer, train
 from tests.forecasting.training.runs import QUIET, command, config
 from tests.forks import needs_fork
@@ -62,6 +69,34 @@ def test_all_processes_end_with_the_first(number: int, data: Path, tmp_path: Pat
     message = f"terminated: cscnn train --resume {run.folder} goes on after the last epoch"
     expected = {signal.SIGTERM: (143, message), signal.SIGKILL: (-signal.SIGKILL, "")}
     assert (process.returncode, out.strip()) == expected[signal.Signals(number)]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, Terminated])
+def test_ended_children_are_no_alarm(error: type[BaseException]) -> None:
+    """Lightning kills the first process too if it sees that a child was killed."""
+    environment = LightningEnvironment()
+    launcher = Launcher(environment, 1, 1)
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    launcher.procs = [child]
+    watch = _ChildProcessObserver(main_pid=-1, child_processes=launcher.procs)
+    watch._terminate_all = lambda: pytest.fail("it would kill all")
+
+    def interrupted() -> None:
+        raise error
+
+    launcher._call_children_scripts = lambda: None
+    with pytest.raises(error):
+        launcher.launch(interrupted)
+    assert child.returncode not in (None, 0)
+    assert watch._run()
+
+
+def test_loaders_do_not_report_that_others_ended() -> None:
+    reported = []
+    hook = without_lost_connections(lambda kind, *_: reported.append(kind))
+    for kind in (BrokenPipeError, ConnectionResetError, EOFError, ValueError):
+        hook(kind, kind(), None)
+    assert reported == [ValueError]
 
 
 @needs_fork

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -43,9 +44,17 @@ class Launcher(_SubprocessScriptLauncher):
         try:
             return super().launch(function, *args, trainer=trainer, **kwargs)
         except (KeyboardInterrupt, Terminated):
-            for process in self.procs:  # which wait for this one, as it might for them
-                process.kill()
+            self._end_children()
             raise
+
+    def _end_children(self) -> None:
+        """End what waits for this process, as it might for them while it cleans up."""
+        children = list(self.procs)
+        self.procs.clear()  # Lightning watches this list, and ends all if one of them ended
+        for process in children:
+            process.kill()
+        for process in children:
+            process.wait()
 
     def _call_children_scripts(self) -> None:
         os.environ[PARENT] = str(os.getpid())
@@ -95,9 +104,23 @@ def let_parent_tell() -> None:
 
 
 def start_loader(parent: int, number: int) -> None:
-    """Called in a process that loads data: it hears of no Ctrl-C, and ends with its parent."""
+    """Called in a process that loads data: it hears of no Ctrl-C, and ends with its parent.
+
+    Errors of loading go to the parent. What is left to report here is that it has gone away.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.excepthook = without_lost_connections(sys.excepthook)
     end_with_parent(parent)
+
+
+def without_lost_connections(report: Callable[..., Any]) -> Callable[..., Any]:
+    """A hook for uncaught exceptions that is silent if another process ended."""
+
+    def hook(kind: type[BaseException], *rest: Any) -> None:
+        if not issubclass(kind, ConnectionError | EOFError):
+            report(kind, *rest)
+
+    return hook
 
 
 class Signals(Callback):
