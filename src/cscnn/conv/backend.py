@@ -13,7 +13,8 @@ def use_backend(module: nn.Module, backend: str) -> None:
 
     Args:
         module: a network; without convolutions it stays as it is.
-        backend: ``"auto"``, ``"direct"`` or ``"spectral"``, see `CliffordSteerableConv`.
+        backend: ``"auto"``, ``"direct"``, ``"spectral"`` or ``"derivatives"``, see
+            `CliffordSteerableConv`.
 
     Example:
         >>> from cscnn import CliffordAlgebra

@@ -15,6 +15,8 @@ from cscnn.algebra.constants import tracing, transforming
 from cscnn.algebra.group import time_axis
 from cscnn.conv._torch import dispatch_mode_active, exporting, forward_derivatives_active
 from cscnn.conv.cache import KernelCache, ModuleState, SharedKernel
+from cscnn.conv.derivatives.cost import derivatives_are_faster
+from cscnn.conv.derivatives.operator import derivative_conv
 from cscnn.conv.direct import conv_nd
 from cscnn.conv.export import export_conv
 from cscnn.conv.options import check_backend, check_options, grid_points
@@ -26,6 +28,7 @@ from cscnn.conv.spectral.operator import spectral_conv
 from cscnn.conv.spectral.overlap import Borders, borders_for, make_tiling
 from cscnn.kernels import Implicit, KernelChoice, SteerableKernel, find_orbits
 from cscnn.kernels.choices import build_kernel
+from cscnn.kernels.differential import DifferentialKernel
 from cscnn.kernels.orbits import Invariants, Orbits
 from cscnn.nn.functional import check_field
 from cscnn.nn.linear import check_bias
@@ -60,8 +63,10 @@ class CliffordSteerableConv(nn.Module):
             in which the metric is ±1 (for spacetime c Δt and Δx). Only ratios matter.
         bias: add a learnt constant to the scalars.
         backend: ``"direct"`` (torch's convolution), ``"spectral"`` (`cscnn.conv.spectral`, several
-            times faster for large kernels) or ``"auto"``: what is predicted to be faster for the
-            shapes at hand. Strided and exported convolutions are always direct.
+            times faster for large kernels), ``"derivatives"`` (`cscnn.conv.derivatives`, for
+            differential kernels; others choose as with ``"auto"``) or ``"auto"``: what is predicted
+            to be fastest for the shapes at hand. Strided and exported convolutions are always
+            direct.
 
     Shape:
         (batch, c_in, *grid, blades) -> (batch, c_out, *grid, blades)
@@ -169,12 +174,7 @@ class CliffordSteerableConv(nn.Module):
         Args:
             extra: known multivectors (extra_channels, n), if the kernel takes any.
         """
-        like = self._like()
-        if like.dtype != self.points.dtype or like.device != self.points.device:
-            raise ValueError(
-                f"the kernel is {like.dtype} on {like.device}, its convolution {self.points.dtype} "
-                f"on {self.points.device}: a shared kernel was cast or moved without it"
-            )
+        self._check_kernel()
         orbits = Orbits(
             Invariants(self.orbit_eta, self.orbit_origin, self.orbit_side), self.orbit_members
         )
@@ -182,6 +182,14 @@ class CliffordSteerableConv(nn.Module):
             kernel = self.kernel(self.points, orbits, extra).movedim(0, -1)
         n = self.algebra.n_blades
         return kernel.reshape(self.c_out * n, self.c_in * n, *self.kernel_size)
+
+    def _check_kernel(self) -> None:
+        like = self._like()
+        if like.dtype != self.points.dtype or like.device != self.points.device:
+            raise ValueError(
+                f"the kernel is {like.dtype} on {like.device}, its convolution {self.points.dtype} "
+                f"on {self.points.device}: a shared kernel was cast or moved without it"
+            )
 
     def _cached(self) -> KernelCache | None:
         """The expanded kernel, computed once while in eval mode without gradients; else None.
@@ -247,6 +255,18 @@ class CliffordSteerableConv(nn.Module):
 
     def _convolve(self, x: Tensor, extra: Tensor | None) -> Tensor:
         """Convolution of a flattened field (batch, c_in·n, *grid) by the backend of choice."""
+        parity = self.kernel.parity and extra is None
+        borders = borders_for(self.kernel_size, self.padding, self.padding_mode)
+        grid = tuple(n + 2 * p for n, p in zip(x.shape[2:], borders.outside, strict=True))
+        kernel = self.kernel
+        if (
+            isinstance(kernel, DifferentialKernel)
+            and extra is None
+            and self._by_derivatives(kernel, x, grid, borders)
+        ):
+            self._check_kernel()
+            bias, modes = self.flat_bias(), self.padding_mode
+            return derivative_conv(autocasted(x), kernel, bias, self.padding, modes)
         cached = self._cached() if extra is None else None
         if cached is not None:
             weight, bias = cached.kernel, cached.bias
@@ -254,9 +274,6 @@ class CliffordSteerableConv(nn.Module):
             weight, bias = self._shared.kernel, self.flat_bias()
         else:
             weight, bias = self.expanded_kernel(extra), self.flat_bias()
-        parity = self.kernel.parity and extra is None
-        borders = borders_for(self.kernel_size, self.padding, self.padding_mode)
-        grid = tuple(n + 2 * p for n, p in zip(x.shape[2:], borders.outside, strict=True))
         counts = self._tile_counts(x, grid, borders, parity)
         if counts is None:
             amounts = self.padding
@@ -270,19 +287,46 @@ class CliffordSteerableConv(nn.Module):
         tiling = make_tiling(grid, self.kernel_size, shift, circular, counts, grades, parity)
         return convolve(x, cached.matrices(tiling), bias, tiling)
 
-    def _tile_counts(
-        self, x: Tensor, grid: tuple[int, ...], borders: Borders, parity: bool
-    ) -> tuple[int, ...] | None:
-        """Number of tiles per axis for spectral convolution, or None for direct convolution."""
-        if (
+    def _direct_only(self, x: Tensor) -> bool:
+        """Whether no other backend can do it."""
+        return (
             self.backend == "direct"
-            or (self.backend == "auto" and max(self.kernel_size) == 1)
             or any(s != 1 for s in self.stride)
             or exporting()
             or transforming()
             or forward_derivatives_active()
             or x.numel() == 0
-        ):
+        )
+
+    def _by_derivatives(
+        self, kernel: DifferentialKernel, x: Tensor, grid: tuple[int, ...], borders: Borders
+    ) -> bool:
+        """Whether to differentiate the field instead of expanding the kernel."""
+        if self._direct_only(x) or self.backend == "spectral" or kernel.order == 0:
+            return False
+        if self.backend == "derivatives":
+            return True
+        n = self.algebra.n_blades
+        return derivatives_are_faster(
+            (self.algebra.metric, kernel.group, kernel.order),
+            tuple(len(range(size)) for size in grid),
+            self.kernel_size,
+            borders.shift,
+            borders.circular,
+            len(range(x.shape[0])),
+            self.c_in * n,
+            self.c_out * n,
+            kernel.parity,
+            8 if x.dtype == torch.float64 else 4,
+            x.device.type,
+        )
+
+    def _tile_counts(
+        self, x: Tensor, grid: tuple[int, ...], borders: Borders, parity: bool
+    ) -> tuple[int, ...] | None:
+        """Number of tiles per axis for spectral convolution, or None for direct convolution."""
+        one_tap = self.backend != "spectral" and max(self.kernel_size) == 1
+        if self._direct_only(x) or one_tap:
             return None
         n = self.algebra.n_blades
         # The choice needs numbers: `len(range(n))` is what makes torch.compile specialise on n.

@@ -11,7 +11,7 @@ from torch import Tensor
 from cscnn._util.checks import check_choice, check_int, check_positive
 from cscnn.conv.padding import MODES
 
-BACKENDS = ("auto", "direct", "spectral")
+BACKENDS = ("auto", "direct", "spectral", "derivatives")
 
 
 class GridOptions(NamedTuple):

@@ -44,7 +44,7 @@ Polynomial = Mapping[Exponents, int]  #: in the derivatives ∂_i
 class Derivative(NamedTuple):
     """∂^exponents □^boxes: what operators are made of, with exponents of total order two or less.
 
-    Fewer than the derivatives along axes that they consist of: 19 instead of 34 in three dimensions
+    Fewer than the derivatives along axes that they consist of: 21 instead of 34 in three dimensions
     up to order four.
     """
 
@@ -59,7 +59,8 @@ class Derivative(NamedTuple):
     def along_axes(self, metric: tuple[int, ...]) -> Polynomial:
         """The derivative multiplied out, □ being sum_i η_i ∂_i²."""
         result: Polynomial = {self.exponents: 1}
-        box = {_twice(axis, len(metric)): sign for axis, sign in enumerate(metric)}
+        d = len(metric)
+        box = {tuple(2 * int(i == axis) for i in range(d)): metric[axis] for axis in range(d)}
         for _ in range(self.boxes):
             result = _multiply(result, box)
         return result
@@ -92,6 +93,7 @@ class DifferentialKernel(SteerableKernel):
     """
 
     element_scale: Tensor
+    norms: Tensor
     table: Tensor
     stencils: Tensor
 
@@ -120,11 +122,12 @@ class DifferentialKernel(SteerableKernel):
             float(self._points[:, axis].max()) / (size // 2) if size > 1 else 1.0
             for axis, size in enumerate(self.kernel_size)
         )
-        self.operators, self.derivatives, table = _operators(algebra, group, self.order)
+        self.operators, self.derivatives, table = operators_up_to(algebra, group, self.order)
         self._stencils = tap_stencils(
             self.derivatives, algebra.metric, self.kernel_size, self.steps
         )
-        self._table = _unit_norm(table, self._stencils)
+        self._table = table
+        self._norms = _tap_norms(table, self._stencils)
         self.weight = nn.Parameter(torch.empty(self.c_out, self.c_in, len(self.operators)))
         self.register_buffer("element_scale", torch.ones(len(self.operators)))
         for name, value in self._constants(self.weight).items():
@@ -132,7 +135,11 @@ class DifferentialKernel(SteerableKernel):
         self.reset_parameters()
 
     def _constants(self, like: Tensor) -> dict[str, Tensor]:
-        return {"table": self._table.to(like), "stencils": self._stencils.to(like)}
+        return {
+            "norms": self._norms.to(like),
+            "table": self._table.to(like),
+            "stencils": self._stencils.to(like),
+        }
 
     def _apply(self, fn: Any, recurse: bool = True) -> DifferentialKernel:
         """Moves and casts like any module, with the constants derived anew from float64."""
@@ -153,13 +160,17 @@ class DifferentialKernel(SteerableKernel):
         grades = [self.basis.output_grades[element] for element, _ in self.operators]
         self.element_scale.mul_(factors[grades].to(self.element_scale))
 
+    def operator_weights(self) -> Tensor:
+        """What multiplies each operator E_j(∇) □^m of the field: (c_out, c_in, operators)."""
+        return self.weight * (self.element_scale / self.norms)
+
     def matrices(self) -> Tensor:
         """What multiplies each derivative of the field: (c_out, blades, c_in, blades, derivatives).
 
         Derivatives are those of `derivatives`, in the units of the taps' coordinates.
         """
         n = self.algebra.n_blades
-        flat = (self.weight * self.element_scale) @ self.table.flatten(1)
+        flat = self.operator_weights() @ self.table.flatten(1)
         matrices = flat.unflatten(-1, (len(self.derivatives), n, n))
         return matrices.permute(0, 3, 1, 4, 2)
 
@@ -294,15 +305,14 @@ def _check_size(kernel_size: tuple[int, ...], order: int, accuracy: int) -> None
         )
 
 
-def _unit_norm(table: Tensor, stencils: Tensor) -> Tensor:
-    """Scale each operator such that its taps have unit norm."""
+def _tap_norms(table: Tensor, stencils: Tensor) -> Tensor:
+    """Norms of the operators' taps."""
     gram = stencils @ stencils.T
-    squares = torch.einsum("jexy,ef,jfxy->j", table, gram, table)
-    return table * squares.rsqrt()[:, None, None, None]
+    return torch.einsum("jexy,ef,jfxy->j", table, gram, table).sqrt()
 
 
 @cache
-def _operators(
+def operators_up_to(
     algebra: CliffordAlgebra, group: str, order: int
 ) -> tuple[tuple[tuple[int, int], ...], tuple[Derivative, ...], Tensor]:
     """Operators E_j(∇) □^m up to an order, the derivatives in them, and their coefficients.
@@ -328,29 +338,13 @@ def _operators(
             lowered = sign * math.prod(s**e for s, e in zip(algebra.metric, exponents, strict=True))
             for number, (own, power) in enumerate(operators):
                 if own == element:
-                    for derivative, factor in _independent(exponents, power, algebra.metric):
-                        key = (number, derivative, entry)
-                        entries[key] = entries.get(key, 0) + lowered * factor
+                    entries[number, Derivative(exponents, power), entry] = lowered
     derivatives = tuple(sorted({e for _, e, _ in entries}, key=lambda e: (e.order, e)))
     index = {derivative: i for i, derivative in enumerate(derivatives)}
     table = torch.zeros(len(operators), len(derivatives), n * n, dtype=torch.float64)
     for (number, derivative, entry), value in entries.items():
         table[number, index[derivative], entry] = value
     return operators, derivatives, table.unflatten(-1, (n, n))
-
-
-def _independent(
-    exponents: Exponents, power: int, metric: tuple[int, ...]
-) -> list[tuple[Derivative, int]]:
-    """∂^e □^m by linearly independent derivatives: □^m is sum_i η_i ∂_i² □^(m-1)."""
-    if any(exponents) or power == 0:
-        return [(Derivative(exponents, power), 1)]
-    twice = (_twice(axis, len(metric)) for axis in range(len(metric)))
-    return [(Derivative(e, power - 1), sign) for e, sign in zip(twice, metric, strict=True)]
-
-
-def _twice(axis: int, dim: int) -> Exponents:
-    return tuple(2 * int(i == axis) for i in range(dim))
 
 
 def _add(a: Exponents, b: Exponents) -> Exponents:
