@@ -13,7 +13,7 @@ from benchmarks.competitors import other_libraries, torch_conv
 from benchmarks.registry import Case, Work, benchmark
 from benchmarks.work import forward_backward
 from cscnn.algebra import CliffordAlgebra
-from cscnn.conv import CliffordSteerableConv
+from cscnn.conv import CliffordSteerableConv, use_backend
 from cscnn.networks import CSBlock
 from cscnn.nn import MVGELU
 
@@ -74,6 +74,11 @@ SETUPS = (
     Setup((1, 1, 1), 1, 12, (32, 32, 32), 7, 0.35),
     Setup((1, -1, -1), 1, 6, (16, 32, 32), 7, 0.45),
 )
+DIFFERENTIAL = (  # the largest time is relative to direct convolution with the same taps
+    Setup((1, 1), 2, 16, (64, 64), 5),
+    Setup((1, 1, 1), 1, 12, (32, 32, 32), 5, 0.3),
+    Setup((1, -1, -1, -1), 1, 2, (12, 12, 12, 12), 5),
+)
 FOUR_DIMENSIONS = Setup((1, -1, -1, -1), 1, 2, (12, 12, 12, 12), 5)
 SMALL_KERNELS = (
     Setup((1, 1), 4, 8, (64, 64), 3),
@@ -109,6 +114,36 @@ def training() -> Iterator[Case]:
             compare=BACKENDS,
             speedup=None if setup.time_ratio is None else 1 / setup.time_ratio,
             repeats=5,
+        )
+
+
+def differential_conv(setup: Setup, backend: str) -> CliffordSteerableConv:
+    """A convolution with a differential kernel; of the same weights for all backends."""
+    torch.manual_seed(0)
+    algebra, channels = CliffordAlgebra(setup.metric), setup.channels
+    conv = CliffordSteerableConv(
+        algebra, channels, channels, setup.kernel_size, kernel="differential"
+    )
+    use_backend(conv, backend)
+    return conv
+
+
+@benchmark("differential", "One differential kernel, forward + backward, beside dense taps")
+def differential() -> Iterator[Case]:
+    for setup in DIFFERENTIAL:
+        x = setup.field()
+        backends = ("derivatives", *BACKENDS)
+        variants = {name: training_step(differential_conv(setup, name), x) for name in backends}
+        if setup.dim < 4:
+            variants["nn.ConvNd"] = training_step(setup.torch_conv(), x)
+        yield Case(
+            label=setup.label,
+            variants=variants,
+            reference="direct",
+            truth=training_step(differential_conv(setup, "direct").double(), x.double()),
+            compare=backends,
+            speedup=None if setup.time_ratio is None else 1 / setup.time_ratio,
+            repeats=10,
         )
 
 

@@ -8,15 +8,15 @@ from functools import cache
 
 from cscnn.conv._torch import constant_for_compilers
 from cscnn.conv.derivatives.engine import cut_field
-from cscnn.conv.derivatives.plan import make_plan
+from cscnn.conv.derivatives.plan import Plan, make_plan
 from cscnn.conv.spectral.cost import MARGIN, Rates, Work, device_rates, plan_backend
 
 #: Time of a call inside a box, relative to the calls that `Rates` counts, which move much data.
-CALL = 0.1
+CALL = 0.3
 #: Time of a byte in cache, relative to one in memory.
 CACHED = 0.2
 #: Time of an operation with the small matrices of differences, relative to large ones.
-SMALL = 1.6
+SMALL = 1.5
 
 
 def derivative_work(
@@ -43,44 +43,43 @@ def derivative_work(
         device: type of the device.
     """
     plan = make_plan(*signature, False)
-    sums = sum(len(uses) for blade in plan.blades for uses in blade.uses)
     grades = zip(plan.operators, plan.grades, strict=True)
     operators = sum(len(numbers) * (g.stop - g.start) for numbers, g in grades)
     total = Work(calls=50)
     for channels, points in ((c_in, out), (c_out, grid)):  # forward, and the adjoint backward
         cut = cut_field(points, batch, channels, device)
-        n_boxes = math.prod(math.ceil(n / size) for n, size in zip(points, cut.sizes, strict=True))
-        n_boxes *= math.ceil(batch / cut.samples)
-        calls, operations = _differences(signature, cut.sizes, kernel)
+        boxes = math.prod(math.ceil(n / size) for n, size in zip(points, cut.sizes, strict=True))
+        boxes *= math.ceil(batch / cut.samples) * math.ceil(channels / cut.channels)
+        on_box = _differences(plan, cut.sizes, kernel)
         values = batch * math.prod(points) * channels
-        groups = math.ceil(channels / cut.channels)
         total += Work(
-            calls=CALL * n_boxes * groups * (calls + sums),
-            operations=SMALL * values * operations,
-            moved=itemsize * values * (CACHED * 3 * sums + 4 * len(plan.blades)),
+            calls=CALL * boxes * on_box.calls,
+            operations=SMALL * values * on_box.operations,
+            moved=itemsize * values * (CACHED * on_box.moved + 4 * len(plan.blades)),
         )
-    points = batch * math.prod(grid)
+    values = batch * math.prod(grid)
     return total + Work(
-        operations=3 * 2 * points * c_in * c_out * operators,
-        moved=3 * CACHED * itemsize * points * (c_in + c_out) * operators,
+        operations=3 * 2 * values * c_in * c_out * operators,
+        moved=3 * CACHED * itemsize * values * (c_in + c_out) * operators,
     )
 
 
-def _differences(
-    signature: tuple[tuple[int, ...], str, int], sizes: Sequence[int], kernel: Sequence[int]
-) -> tuple[int, float]:
-    """Differences on a box: number of calls, and operations per value of the result."""
-    calls, operations = 0, 0.0
-    for blade in make_plan(*signature, False).blades:
+def _differences(plan: Plan, sizes: Sequence[int], kernel: Sequence[int]) -> Work:
+    """Differences on a box: calls, and operations and numbers moved per value of the field."""
+    total = Work()
+    for blade in plan.blades:
         halo = 1.0
         for level, size, taps in zip(blade.levels, sizes, kernel, strict=True):
             columns = size + taps - 1
-            terms = sum(len(terms) for terms in level)
-            matrices = sum(term.order > 0 for terms in level for term in terms)
-            calls += terms
-            operations += 2 * matrices * columns * halo
+            terms = [term for terms in level for term in terms]
+            products = sum(term.order > 0 for term in terms)
+            total += Work(
+                calls=len(terms),
+                operations=2 * products * columns * halo,
+                moved=3 * (len(terms) - products) * halo,
+            )
             halo *= columns / size
-    return calls, operations
+    return total
 
 
 @constant_for_compilers

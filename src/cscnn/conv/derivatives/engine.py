@@ -36,7 +36,7 @@ LONGEST_PIECE = 32
 #: Points of a box, all samples together: fewer have much overhead.
 BOX_POINTS = 2048
 #: Numbers of a derivative on a box: what caches hold several dozens of, or enough for a GPU.
-BOX_VALUES = {"cpu": 65536}
+BOX_VALUES = {"cpu": 131072}
 BOX_VALUES_ELSEWHERE = 1 << 21
 
 
@@ -154,7 +154,8 @@ class _Operators:
 
     def _collect(self, field: Tensor, pieces: Sequence[Piece]) -> Tensor:
         """The points of a field (batch, c, n, *grid) that pieces need: (n, c, batch, *points)."""
-        field = field[(..., *(p.nearby for p in pieces))]
+        every = slice(None)
+        field = field[(every, every, every, *(p.nearby for p in pieces))]
         for axis, p in enumerate(pieces):
             if p.chosen is not None:
                 field = field.index_select(3 + axis, p.chosen)
