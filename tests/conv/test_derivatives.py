@@ -103,6 +103,15 @@ def test_every_amount_of_padding(padding, mode):
     assert compare(conv, field((1, -1), grid=(9, 8))) < 1e-12
 
 
+@pytest.mark.parametrize("metric", GRIDS, ids=metric_name)
+def test_a_single_point(metric):
+    """Grids as large as the kernel: every axis has one point left, or one axis has more."""
+    conv = differential(metric, padding=0).double()
+    for first in (5, 8):
+        grid = (first, *(5,) * (len(metric) - 1))
+        assert compare(conv, field(metric, grid=grid)) < 1e-12
+
+
 @pytest.mark.parametrize("values", [1, 500])
 def test_boxes_and_groups_change_nothing(monkeypatch, values):
     monkeypatch.setattr(engine, "LONGEST_PIECE", 4)

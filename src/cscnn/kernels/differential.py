@@ -126,7 +126,7 @@ class DifferentialKernel(SteerableKernel):
         self._stencils = tap_stencils(
             self.derivatives, algebra.metric, self.kernel_size, self.steps
         )
-        self._table = table
+        self._table = table.clone()  # what is cached stays as it is
         self._norms = _tap_norms(table, self._stencils)
         self.weight = nn.Parameter(torch.empty(self.c_out, self.c_in, len(self.operators)))
         self.register_buffer("element_scale", torch.ones(len(self.operators)))

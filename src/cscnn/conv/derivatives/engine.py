@@ -20,7 +20,7 @@ operators to the gradient, once for both results:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from cscnn.conv.derivatives.axes import Piece, piece
-from cscnn.conv.derivatives.plan import Differences, Level, Term
+from cscnn.conv.derivatives.plan import BladePlan, Differences, Level, Term
 from cscnn.conv.precision import full_precision
 
 #: Points of a box along one axis, at most: longer pieces have larger matrices.
@@ -136,9 +136,9 @@ class _Operators:
             )
         ]
         targets = [[blade.unbind(0) for blade in result.unbind(0)] for result in results]
-        for blade, (levels, uses) in zip(source.unbind(0), self.plan.blades, strict=True):
-            fields = self._before_first_axis(blade, levels, pieces)
-            for terms, sums in zip(levels[0], uses, strict=True):
+        for blade, plan in zip(source.unbind(0), self.plan.blades, strict=True):
+            fields = self._before_first_axis(blade, plan, pieces)
+            for terms, sums in zip(plan.levels[0], plan.uses, strict=True):
                 made = None
                 if len(sums) > 1:
                     made = self._buffer("derivative", *shape)
@@ -170,7 +170,7 @@ class _Operators:
         return self._buffers[name][:size].view(shape)
 
     def _before_first_axis(
-        self, blade: Tensor, levels: Sequence[Level], pieces: Sequence[Piece]
+        self, blade: Tensor, plan: BladePlan, pieces: Sequence[Piece]
     ) -> list[Tensor]:
         """What is differentiated along axis 0 in the end, made of a blade (c, batch, *points).
 
@@ -181,41 +181,53 @@ class _Operators:
         for axis in reversed(range(1, len(pieces))):
             rows, columns = pieces[axis].matrices.shape[1:]
             fields = [field.reshape(-1, columns, trail) for field in fields]
-            fields = self._along(axis, fields, levels[axis], pieces[axis])
+            values = self._along(axis, fields, plan.orders[axis], pieces[axis])
+            fields = self._sums(axis, plan.levels[axis], values)
             trail *= rows
         return [field.reshape(-1, pieces[0].matrices.shape[2], trail) for field in fields]
 
     def _along(
-        self, axis: int, fields: Sequence[Tensor], level: Level, along: Piece
-    ) -> list[Tensor]:
-        """A level: fields (lead, columns, trail) -> (lead, rows, trail)."""
+        self,
+        axis: int,
+        fields: Sequence[Tensor],
+        orders: Sequence[Sequence[int]],
+        along: Piece,
+    ) -> dict[tuple[int, int], Tensor]:
+        """Differences of fields (lead, columns, trail): (source, order) -> (lead, rows, trail)."""
         rows, (lead, _, trail) = along.matrices.shape[1], fields[0].shape
         values: dict[tuple[int, int], Tensor] = {}
-        for source, field in enumerate(fields):
-            orders = sorted({t.order for terms in level for t in terms if t.source == source})
-            if orders[0] == 0 and along.start is not None:
-                values[source, 0] = field.narrow(1, along.start, rows)
-                orders = orders[1:]
+        for source, (field, of_source) in enumerate(zip(fields, orders, strict=True)):
+            wanted = list(of_source)
+            if wanted[0] == 0 and along.start is not None:
+                values[source, wanted.pop(0)] = field.narrow(1, along.start, rows)
             if trail == 1:
-                for order in orders:
-                    made = self._buffer(f"axis {axis}, order {order}", lead, rows)
+                for order in wanted:
+                    made = self._buffer(f"axis {axis}, {source}, {order}", lead, rows)
                     torch.mm(field[..., 0], along.matrices[order].T, out=made)
                     values[source, order] = made[..., None]
-            elif orders:
-                matrices = along.matrices[orders[0] : orders[-1] + 1].flatten(0, 1)
-                made = self._buffer(f"axis {axis}, field {source}", lead, len(matrices), trail)
+            elif wanted:  # all orders at once, side by side
+                matrices = along.matrices[wanted[0] : wanted[-1] + 1].flatten(0, 1)
+                made = self._buffer(f"axis {axis}, {source}", lead, len(matrices), trail)
                 torch.bmm(matrices.expand(lead, -1, -1), field, out=made)
                 split = made.unflatten(1, (-1, rows))
-                values.update({(source, o): split[:, o - orders[0]] for o in orders})
+                values.update({(source, o): split[:, o - wanted[0]] for o in wanted})
+        return values
+
+    def _sums(
+        self, axis: int, level: Level, values: Mapping[tuple[int, int], Tensor]
+    ) -> list[Tensor]:
+        """The fields that a level makes, from differences of its sources."""
         results = []
         for number, terms in enumerate(level):
-            if len(terms) == 1 and terms[0].factor == 1:
-                results.append(values[terms[0][:2]])
-                continue
-            made = self._buffer(f"axis {axis}, sum {number}", lead, rows, trail)
-            for i, (source, order, factor) in enumerate(terms):
-                _add(made, values[source, order], factor, first=i == 0)
-            results.append(made)
+            source, order, factor = terms[0]
+            result = values[source, order]
+            if len(terms) > 1 or factor != 1:
+                total = self._buffer(f"axis {axis}, sum {number}", *result.shape)
+                _add(total, result, factor, first=True)
+                for source, order, factor in terms[1:]:
+                    total.add_(values[source, order], alpha=factor)
+                result = total
+            results.append(result)
         return results
 
     def keep(self, result: Tensor, box: Box, mixed: Sequence[Tensor]) -> None:

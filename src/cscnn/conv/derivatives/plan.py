@@ -86,10 +86,12 @@ class BladePlan(NamedTuple):
 
     Attributes:
         levels: how the derivatives that are used are made, see `levels`.
+        orders: for each level and each of its sources, the orders that occur.
         uses: for each of these derivatives, the sums that it is part of.
     """
 
     levels: tuple[Level, ...]
+    orders: tuple[tuple[tuple[int, ...], ...], ...]
     uses: tuple[tuple[Use, ...], ...]
 
 
@@ -172,5 +174,15 @@ def make_plan(metric: tuple[int, ...], group: str, order: int, adjoint: bool) ->
                 )
                 touched.add((operator, blade))
                 uses.setdefault(derivative, []).append(use)
-        plans.append(BladePlan(levels(tuple(uses), metric), tuple(map(tuple, uses.values()))))
+        made = levels(tuple(uses), metric)
+        sums = tuple(map(tuple, uses.values()))
+        plans.append(BladePlan(made, tuple(map(_orders, made)), sums))
     return Plan(tuple(plans), tuple(map(tuple, leads_to)), grades)
+
+
+def _orders(level: Level) -> tuple[tuple[int, ...], ...]:
+    """For each source of a level, the orders of its differences."""
+    orders: dict[int, set[int]] = {}
+    for term in (term for terms in level for term in terms):
+        orders.setdefault(term.source, set()).add(term.order)
+    return tuple(tuple(sorted(orders[source])) for source in range(len(orders)))
