@@ -73,6 +73,11 @@ SETUPS = (
     Setup((1, 1, 1), 1, 12, (32, 32, 32), 7, 0.35),
     Setup((1, -1, -1), 1, 6, (16, 32, 32), 7, 0.45),
 )
+DIFFERENTIAL = (  # the largest time is relative to direct convolution with the same taps
+    Setup((1, 1), 2, 16, (64, 64), 5),
+    Setup((1, 1, 1), 1, 12, (32, 32, 32), 5, 0.3),
+    Setup((1, -1, -1, -1), 1, 2, (12, 12, 12, 12), 5),
+)
 FOUR_DIMENSIONS = Setup((1, -1, -1, -1), 1, 2, (12, 12, 12, 12), 5)
 SMALL_KERNELS = (
     Setup((1, 1), 4, 8, (64, 64), 3),
@@ -112,6 +117,39 @@ def training() -> Iterator[Case]:
             reference="direct" if setup is FOUR_DIMENSIONS else "nn.ConvNd",
             truth=training_step(setup.conv("direct").double(), x.double()),
             compare=BACKENDS,
+            speedup=None if setup.time_ratio is None else 1 / setup.time_ratio,
+        )
+
+
+def differential_conv(setup: Setup, backend: str) -> CliffordSteerableConv:
+    """A convolution with a differential kernel; of the same weights for all backends."""
+    torch.manual_seed(0)
+    algebra, channels = CliffordAlgebra(setup.metric), setup.channels
+    conv = CliffordSteerableConv(
+        algebra, channels, channels, setup.kernel_size, kernel="differential"
+    )
+    use_backend(conv, backend)
+    return conv
+
+
+@benchmark(
+    "differential",
+    "One differential kernel, forward + backward, beside dense taps",
+    "Ratios are relative to torch's convolution with the taps of the same kernel.",
+)
+def differential() -> Iterator[Case]:
+    for setup in DIFFERENTIAL:
+        x = setup.field()
+        backends = ("derivatives", *BACKENDS)
+        variants = {name: training_step(differential_conv(setup, name), x) for name in backends}
+        if setup.dim < 4:
+            variants["nn.ConvNd"] = training_step(setup.torch_conv(), x)
+        yield Case(
+            label=setup.label,
+            variants=variants,
+            reference="direct",
+            truth=training_step(differential_conv(setup, "direct").double(), x.double()),
+            compare=backends,
             speedup=None if setup.time_ratio is None else 1 / setup.time_ratio,
         )
 

@@ -114,7 +114,7 @@ def test_all_convolutions_of_a_network_change():
 
 def test_wrong_backends_change_nothing():
     conv = build((1, 1), backend="direct")
-    with pytest.raises(ValueError, match="one of auto, direct, spectral, got 'fft'"):
+    with pytest.raises(ValueError, match="one of auto, direct, spectral, derivatives, got 'fft'"):
         use_backend(conv, "fft")
     assert conv.backend == "direct"
     use_backend(torch.nn.Linear(2, 2), "spectral")  # nothing to change

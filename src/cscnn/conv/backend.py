@@ -9,7 +9,7 @@ from torch import nn
 from cscnn._util.checks import check_choice
 from cscnn.conv.grid import CliffordSteerableConv
 
-BACKENDS = ("auto", "direct", "spectral")
+BACKENDS = ("auto", "direct", "spectral", "derivatives")
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -22,8 +22,9 @@ def use_backend(module: Module, backend: str) -> Module:
     Args:
         module: a network; without convolutions it stays as it is.
         backend: ``"direct"`` (torch's convolution), ``"spectral"`` (`cscnn.conv.spectral`, several
-            times faster for large kernels) or ``"auto"``: what is predicted to be faster for the
-            shapes at hand.
+            times faster for large kernels), ``"derivatives"`` (`cscnn.conv.derivatives`, for
+            differential kernels; others choose as with ``"auto"``) or ``"auto"``: what is predicted
+            to be fastest for the shapes at hand.
 
     Returns:
         the module.

@@ -21,9 +21,11 @@ from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.clifford import check_algebra
 from cscnn.algebra.group import time_axis
 from cscnn.conv.cache import KernelCache, ModuleState, SharedKernel
+from cscnn.conv.derivatives.cost import derivatives_are_faster
+from cscnn.conv.derivatives.operator import derivative_conv
 from cscnn.conv.direct import conv_nd
 from cscnn.conv.export import export_conv
-from cscnn.conv.options import check_options, grid_points
+from cscnn.conv.options import check_causal_padding, check_options, grid_points
 from cscnn.conv.padding import check_amount, pad
 from cscnn.conv.precision import autocasted, full_precision
 from cscnn.conv.spectral.cost import TYPICAL_SIZES, plan_tiles
@@ -32,6 +34,7 @@ from cscnn.conv.spectral.operator import spectral_conv
 from cscnn.conv.spectral.overlap import Borders, borders_for, make_tiling
 from cscnn.kernels import Implicit, KernelChoice, SteerableKernel, find_orbits
 from cscnn.kernels.choices import build_kernel
+from cscnn.kernels.differential import DifferentialKernel
 from cscnn.kernels.orbits import Invariants, Orbits
 from cscnn.nn.functional import check_field
 from cscnn.nn.linear import check_bias
@@ -117,7 +120,7 @@ class CliffordSteerableConv(nn.Module):
             kernel, algebra, self.c_in, self.c_out, self._points, self.kernel_size
         )
         if self.kernel.causal:
-            self._check_causal_padding()
+            check_causal_padding(time_axis(algebra), self.padding, self.padding_mode)
         self._orbits = find_orbits(self._points, algebra, self.kernel.group)
         like = self._like()
         has_bias = check_bias(bias, algebra)
@@ -126,15 +129,6 @@ class CliffordSteerableConv(nn.Module):
             self.register_buffer(name, value, persistent=False)
         self._cache: KernelCache | None = None
         self._shared: SharedKernel | None = None
-
-    def _check_causal_padding(self) -> None:
-        axis = time_axis(self.algebra)
-        if self.padding_mode[axis] == "circular" and self.padding[axis] > 0:
-            modes = tuple("zeros" if a == axis else m for a, m in enumerate(self.padding_mode))
-            raise ValueError(
-                f"circular padding along the time axis {axis} shows the future to a causal "
-                f"kernel: choose another mode for that axis, e.g. padding_mode={modes}"
-            )
 
     # --- the sampling grid, exact in every dtype ----------------------------------------------
 
@@ -174,12 +168,7 @@ class CliffordSteerableConv(nn.Module):
         Args:
             extra: known multivectors (extra_channels, n), if the kernel takes any.
         """
-        like = self._like()
-        if like.dtype != self.points.dtype or like.device != self.points.device:
-            raise ValueError(
-                f"the kernel is {like.dtype} on {like.device}, its convolution {self.points.dtype} "
-                f"on {self.points.device}: a shared kernel was cast or moved without it"
-            )
+        self._check_kernel()
         orbits = Orbits(
             Invariants(self.orbit_eta, self.orbit_origin, self.orbit_side), self.orbit_members
         )
@@ -187,6 +176,14 @@ class CliffordSteerableConv(nn.Module):
             kernel = self.kernel(self.points, orbits, extra).movedim(0, -1)
         n = self.algebra.n_blades
         return kernel.reshape(self.c_out * n, self.c_in * n, *self.kernel_size)
+
+    def _check_kernel(self) -> None:
+        like = self._like()
+        if like.dtype != self.points.dtype or like.device != self.points.device:
+            raise ValueError(
+                f"the kernel is {like.dtype} on {like.device}, its convolution {self.points.dtype} "
+                f"on {self.points.device}: a shared kernel was cast or moved without it"
+            )
 
     def _cached(self) -> KernelCache | None:
         """The expanded kernel, computed once while in eval mode without gradients; else None.
@@ -259,6 +256,18 @@ class CliffordSteerableConv(nn.Module):
 
     def _convolve(self, x: Tensor, extra: Tensor | None) -> Tensor:
         """Convolution of a flattened field (batch, c_in·n, *grid) by the backend of choice."""
+        parity = self.kernel.parity and extra is None
+        borders = borders_for(self.kernel_size, self.padding, self.padding_mode)
+        grid = tuple(n + 2 * p for n, p in zip(x.shape[2:], borders.outside, strict=True))
+        kernel = self.kernel
+        if (
+            isinstance(kernel, DifferentialKernel)
+            and extra is None
+            and self._by_derivatives(kernel, x, grid, borders)
+        ):
+            self._check_kernel()
+            bias, modes = self.flat_bias(), self.padding_mode
+            return derivative_conv(autocasted(x), kernel, bias, self.padding, modes)
         cached = self._cached() if extra is None else None
         if cached is not None:
             weight, bias = cached.kernel, cached.bias
@@ -266,9 +275,6 @@ class CliffordSteerableConv(nn.Module):
             weight, bias = self._shared.kernel, self.flat_bias()
         else:
             weight, bias = self.expanded_kernel(extra), self.flat_bias()
-        parity = self.kernel.parity and extra is None
-        borders = borders_for(self.kernel_size, self.padding, self.padding_mode)
-        grid = tuple(n + 2 * p for n, p in zip(x.shape[2:], borders.outside, strict=True))
         counts = self._tile_counts(x, grid, borders, parity)
         if counts is None:
             amounts = self.padding
@@ -282,6 +288,42 @@ class CliffordSteerableConv(nn.Module):
         tiling = make_tiling(grid, self.kernel_size, shift, circular, counts, grades, parity)
         return convolve(x, cached.matrices(tiling), bias, tiling)
 
+    def _direct_only(self, x: Tensor) -> bool:
+        """Whether no other backend can do it."""
+        return (
+            self.backend == "direct"
+            or any(s != 1 for s in self.stride)
+            or exporting()
+            or transforming()
+            or forward_derivatives_active()
+            or x.numel() == 0
+        )
+
+    def _by_derivatives(
+        self, kernel: DifferentialKernel, x: Tensor, grid: tuple[int, ...], borders: Borders
+    ) -> bool:
+        """Whether to differentiate the field instead of expanding the kernel."""
+        if self._direct_only(x) or self.backend == "spectral" or kernel.order == 0:
+            return False
+        if self.backend == "derivatives":
+            return True
+        if not all(known_to_the_compiler(size) for size in (x.shape[0], *grid)):
+            return False  # a graph for all sizes
+        n = self.algebra.n_blades
+        return derivatives_are_faster(
+            (self.algebra.metric, kernel.group, kernel.order),
+            tuple(len(range(size)) for size in grid),
+            self.kernel_size,
+            borders.shift,
+            borders.circular,
+            len(range(x.shape[0])),
+            self.c_in * n,
+            self.c_out * n,
+            kernel.parity,
+            8 if x.dtype == torch.float64 else 4,
+            x.device.type,
+        )
+
     def _tile_counts(
         self, x: Tensor, grid: tuple[int, ...], borders: Borders, parity: bool
     ) -> tuple[int, ...] | None:
@@ -289,15 +331,8 @@ class CliffordSteerableConv(nn.Module):
 
         Empty if it can be planned only when it runs, see `spectral_conv`.
         """
-        if (
-            self.backend == "direct"
-            or (self.backend == "auto" and max(self.kernel_size) == 1)
-            or any(s != 1 for s in self.stride)
-            or exporting()
-            or transforming()
-            or forward_derivatives_active()
-            or x.numel() == 0
-        ):
+        one_tap = self.backend != "spectral" and max(self.kernel_size) == 1
+        if self._direct_only(x) or one_tap:
             return None
         n = self.algebra.n_blades
         sizes = (x.shape[0], *grid)

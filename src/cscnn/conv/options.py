@@ -53,6 +53,16 @@ def check_options(
     )
 
 
+def check_causal_padding(time: int, padding: Sequence[int], modes: Sequence[str]) -> None:
+    """Raise if a causal kernel would see the future beyond the borders of its time axis."""
+    if modes[time] == "circular" and padding[time] > 0:
+        others = tuple("zeros" if axis == time else mode for axis, mode in enumerate(modes))
+        raise ValueError(
+            f"circular padding along the time axis {time} shows the future to a causal kernel: "
+            f"choose another mode for that axis, e.g. padding_mode={others}"
+        )
+
+
 def per_axis(name: str, value: Any, dim: int) -> tuple[Any, ...]:
     """One value per axis, from one for all of them or a sequence."""
     if isinstance(value, str) or not isinstance(value, Sequence):

@@ -18,7 +18,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -84,6 +84,31 @@ class Differential(KernelChoice):
         return DifferentialKernel(algebra, c_in, c_out, points, kernel_size, self)
 
 
+class Derivative(NamedTuple):
+    """∂^exponents □^boxes: what operators are made of, with exponents of total order two or less.
+
+    Fewer than the derivatives along axes that they consist of: 21 instead of 34 in three dimensions
+    up to order four.
+    """
+
+    exponents: Exponents
+    boxes: int
+
+    @property
+    def order(self) -> int:
+        """Total order."""
+        return sum(self.exponents) + 2 * self.boxes
+
+    def along_axes(self, metric: tuple[int, ...]) -> Polynomial:
+        """The derivative multiplied out, □ being sum_i η_i ∂_i²."""
+        result: Polynomial = {self.exponents: 1}
+        d = len(metric)
+        box = {tuple(2 * int(i == axis) for i in range(d)): metric[axis] for axis in range(d)}
+        for _ in range(self.boxes):
+            result = _multiply(result, box)
+        return result
+
+
 class DifferentialKernel(SteerableKernel):
     """All steerable differential operators up to an order, with constant coefficients.
 
@@ -103,10 +128,12 @@ class DifferentialKernel(SteerableKernel):
 
     Attributes:
         operators: (basis kernel, power of □) for each coefficient.
-        derivatives: exponents of all derivatives that occur.
+        derivatives: ∂^e □^m that occur.
+        steps: distance of neighbouring taps along each axis.
     """
 
     element_scale: Tensor
+    norms: Tensor
     table: Tensor
     stencils: Tensor
 
@@ -127,9 +154,16 @@ class DifferentialKernel(SteerableKernel):
         _check_size(self.kernel_size, self.order, choice.accuracy)
         check_points(points, algebra)
         self._points = points.to("cpu", torch.float64)
-        self.operators, self.derivatives, table = _operators(algebra, group, self.order)
-        self._stencils = tap_stencils(self.derivatives, self._points, self.kernel_size)
-        self._table = _unit_norm(table, self._stencils)
+        self.steps = tuple(
+            float(self._points[:, axis].max()) / (size // 2) if size > 1 else 1.0
+            for axis, size in enumerate(self.kernel_size)
+        )
+        self.operators, self.derivatives, table = operators_up_to(algebra, group, self.order)
+        self._stencils = tap_stencils(
+            self.derivatives, algebra.metric, self.kernel_size, self.steps
+        )
+        self._table = table.clone()  # what is cached stays as it is
+        self._norms = _tap_norms(table, self._stencils)
         self.weight = nn.Parameter(torch.empty(self.c_out, self.c_in, len(self.operators)))
         self.register_buffer("element_scale", torch.ones(len(self.operators)))
         for name, value in self._constants(self.weight).items():
@@ -137,7 +171,11 @@ class DifferentialKernel(SteerableKernel):
         self.reset_parameters()
 
     def _constants(self, like: Tensor) -> dict[str, Tensor]:
-        return {"table": self._table.to(like), "stencils": self._stencils.to(like)}
+        return {
+            "norms": self._norms.to(like),
+            "table": self._table.to(like),
+            "stencils": self._stencils.to(like),
+        }
 
     def _apply(self, fn: Any, recurse: bool = True) -> DifferentialKernel:
         """Moves and casts like any module, with the constants derived anew from float64."""
@@ -158,13 +196,17 @@ class DifferentialKernel(SteerableKernel):
         grades = [self.basis.output_grades[element] for element, _ in self.operators]
         self.element_scale.mul_(factors[grades].to(self.element_scale))
 
+    def operator_weights(self) -> Tensor:
+        """What multiplies each operator E_j(∇) □^m of the field: (c_out, c_in, operators)."""
+        return self.weight * (self.element_scale / self.norms)
+
     def matrices(self) -> Tensor:
         """What multiplies each derivative of the field: (c_out, blades, c_in, blades, derivatives).
 
         Derivatives are those of `derivatives`, in the units of the taps' coordinates.
         """
         n = self.algebra.n_blades
-        flat = (self.weight * self.element_scale) @ self.table.flatten(1)
+        flat = self.operator_weights() @ self.table.flatten(1)
         matrices = flat.unflatten(-1, (len(self.derivatives), n, n))
         return matrices.permute(0, 3, 1, 4, 2)
 
@@ -172,9 +214,11 @@ class DifferentialKernel(SteerableKernel):
         """L with a vector in place of ∇: points (N, dim) -> (N, c_out, blades, c_in, blades)."""
         check_points(points, self.algebra)
         signs = points.new_tensor(self.algebra.metric)
-        exponents = torch.tensor(self.derivatives, device=points.device)
+        exponents = torch.tensor([e for e, _ in self.derivatives], device=points.device)
+        boxes = torch.tensor([m for _, m in self.derivatives], device=points.device)
         powers = (points * signs)[:, None].pow(exponents).prod(-1)  # ∂_i = η_i v_i
-        return (self.matrices() @ powers.T).movedim(-1, 0)
+        squares = (points.square() @ signs)[:, None].pow(boxes)
+        return (self.matrices() @ (powers * squares).T).movedim(-1, 0)
 
     def law(self, points: Tensor, extra: Tensor | None = None) -> Tensor:
         """What satisfies the constraint: the symbol."""
@@ -206,28 +250,37 @@ class DifferentialKernel(SteerableKernel):
 
 
 def tap_stencils(
-    derivatives: Sequence[Exponents], points: Tensor, kernel_size: Sequence[int]
+    derivatives: Sequence[Derivative],
+    metric: tuple[int, ...],
+    kernel_size: Sequence[int],
+    steps: Sequence[float],
 ) -> Tensor:
-    """Each derivative as weights of taps: (derivatives, N), outer products of central differences.
+    """Each derivative as weights of taps in float64, (derivatives, N).
+
+    Derivatives along several axes are outer products of central differences.
 
     Args:
-        derivatives: exponents.
-        points: (N, dim) the grid of taps.
+        derivatives: ∂^e □^m.
+        metric: signs η_i of the axes.
         kernel_size: taps along each axis.
+        steps: their distance.
     """
-    radii = [size // 2 for size in kernel_size]
-    steps = [
-        float(points[:, axis].max()) / radius if radius else 1.0
-        for axis, radius in enumerate(radii)
-    ]
     rows = []
-    for exponents in derivatives:
-        weights = points.new_ones(())
-        for order, radius, step in zip(exponents, radii, steps, strict=True):
-            along = points.new_tensor(central_weights(order, radius)) / step**order
-            weights = weights[..., None] * along
-        rows.append(weights.flatten())
+    for derivative in derivatives:
+        total = torch.zeros(math.prod(kernel_size), dtype=torch.float64, device="cpu")
+        for exponents, factor in derivative.along_axes(metric).items():
+            weights = torch.ones((), dtype=torch.float64, device="cpu")
+            for order, size, step in zip(exponents, kernel_size, steps, strict=True):
+                weights = weights[..., None] * axis_weights(order, size // 2, step)
+            total += factor * weights.flatten()
+        rows.append(total)
     return torch.stack(rows)
+
+
+def axis_weights(order: int, radius: int, step: float) -> Tensor:
+    """The central difference of an order along one axis: (2 radius + 1,) in float64."""
+    weights = torch.tensor(central_weights(order, radius), dtype=torch.float64, device="cpu")
+    return weights / step**order
 
 
 def _check_size(kernel_size: tuple[int, ...], order: int, accuracy: int) -> None:
@@ -239,22 +292,21 @@ def _check_size(kernel_size: tuple[int, ...], order: int, accuracy: int) -> None
         )
 
 
-def _unit_norm(table: Tensor, stencils: Tensor) -> Tensor:
-    """Scale each operator such that its taps have unit norm."""
+def _tap_norms(table: Tensor, stencils: Tensor) -> Tensor:
+    """Norms of the operators' taps."""
     gram = stencils @ stencils.T
-    squares = torch.einsum("jexy,ef,jfxy->j", table, gram, table)
-    return table * squares.rsqrt()[:, None, None, None]
+    return torch.einsum("jexy,ef,jfxy->j", table, gram, table).sqrt()
 
 
 @cache
-def _operators(
+def operators_up_to(
     algebra: CliffordAlgebra, group: str, order: int
-) -> tuple[tuple[tuple[int, int], ...], tuple[Exponents, ...], Tensor]:
+) -> tuple[tuple[tuple[int, int], ...], tuple[Derivative, ...], Tensor]:
     """Operators E_j(∇) □^m up to an order, the derivatives in them, and their coefficients.
 
     Returns:
-        (element, power of □) of each operator; exponents of each derivative; and what multiplies
-        each derivative in each operator, (operators, derivatives, blades, blades) in float64.
+        (element, power of □) of each operator; the derivatives; and what multiplies each
+        derivative in each operator, (operators, derivatives, blades, blades) in float64.
     """
     d, n = algebra.dim, algebra.n_blades
     basis = SteerableBasis(algebra, special=group == "SO")
@@ -264,29 +316,21 @@ def _operators(
         for power in range((order - DEGREES[kind]) // 2 + 1)
     )
     units = [tuple(int(i == axis) for i in range(d)) for axis in range(d)]
-    zero = (0,) * d
-    monomials = [zero, *units]  # in the order of `cscnn.kernels.basis.monomials`
+    monomials = [(0,) * d, *units]  # in the order of `cscnn.kernels.basis.monomials`
     monomials += [_add(units[a], units[b]) for a in range(d) for b in range(a, d)]
-    boxes: list[Polynomial] = [{zero: 1}]
-    for _ in range(order // 2):
-        box = {_add(u, u): sign for u, sign in zip(units, algebra.metric, strict=True)}
-        boxes.append(_multiply(boxes[-1], box))
-    entries: dict[tuple[int, Exponents, int], int] = {}
+    entries: dict[tuple[int, Derivative, int], int] = {}
     for entry, terms in enumerate(basis.terms()):
         for element, monomial, sign in terms:
-            lowered = sign * math.prod(
-                s**e for s, e in zip(algebra.metric, monomials[monomial], strict=True)
-            )
+            exponents = monomials[monomial]
+            lowered = sign * math.prod(s**e for s, e in zip(algebra.metric, exponents, strict=True))
             for number, (own, power) in enumerate(operators):
                 if own == element:
-                    for exponents, factor in boxes[power].items():
-                        key = (number, _add(exponents, monomials[monomial]), entry)
-                        entries[key] = entries.get(key, 0) + lowered * factor
-    derivatives = tuple(sorted({e for _, e, _ in entries}, key=lambda e: (sum(e), e)))
-    index = {exponents: i for i, exponents in enumerate(derivatives)}
+                    entries[number, Derivative(exponents, power), entry] = lowered
+    derivatives = tuple(sorted({e for _, e, _ in entries}, key=lambda e: (e.order, e)))
+    index = {derivative: i for i, derivative in enumerate(derivatives)}
     table = torch.zeros(len(operators), len(derivatives), n * n, dtype=torch.float64)
-    for (number, exponents, entry), value in entries.items():
-        table[number, index[exponents], entry] = value
+    for (number, derivative, entry), value in entries.items():
+        table[number, index[derivative], entry] = value
     return operators, derivatives, table.unflatten(-1, (n, n))
 
 

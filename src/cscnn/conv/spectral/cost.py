@@ -159,7 +159,6 @@ def candidate_cuts(
 
 
 @constant_for_compilers
-@cache
 def plan_tiles(
     grid: tuple[int, ...],
     kernel: tuple[int, ...],
@@ -186,6 +185,26 @@ def plan_tiles(
         device: type of the device.
         backend: ``"auto"``, or ``"spectral"`` to exclude direct convolution.
     """
+    return plan_backend(
+        grid, kernel, shift, circular, batch, c_in, c_out, parity, itemsize, device, backend
+    )[0]
+
+
+@cache
+def plan_backend(
+    grid: tuple[int, ...],
+    kernel: tuple[int, ...],
+    shift: tuple[int, ...],
+    circular: tuple[bool, ...],
+    batch: int,
+    c_in: int,
+    c_out: int,
+    parity: bool,
+    itemsize: int,
+    device: str,
+    backend: str,
+) -> tuple[tuple[int, ...] | None, float]:
+    """What `plan_tiles` returns, and the predicted seconds of a training step."""
     rates = device_rates(device)
     steps = STEPS if len(grid) < 4 else STEPS[::2]  # fewer combinations
     options = [
@@ -200,15 +219,15 @@ def plan_tiles(
         ).seconds(rates),
     )
     counts = tuple(a.count for a in best)
-    if backend == "spectral":
-        return counts
     out = [a.out for a in best]
     rate = rates.direct[len(grid) - 1] * 4 / itemsize
     direct = direct_operations(batch, c_in, c_out, out, kernel) / rate + 20 * rates.call
-    predicted = spectral_work(
+    spectral = spectral_work(
         best, batch, c_in, c_out, parity=parity, itemsize=itemsize, device=device
-    )
-    return counts if predicted.seconds(rates) < MARGIN * direct else None
+    ).seconds(rates)
+    if backend == "spectral" or spectral < MARGIN * direct:
+        return counts, spectral
+    return None, direct
 
 
 def _fits(axes: Sequence[AxisTiles], batch: int, c_in: int, c_out: int) -> bool:
@@ -274,4 +293,4 @@ def rates_to_json(rates: Rates) -> dict[str, object]:
 def reload_rates() -> None:
     """Read the rates anew and plan anew, after tuning."""
     device_rates.cache_clear()
-    plan_tiles.__wrapped__.cache_clear()  # type: ignore[attr-defined]
+    plan_backend.cache_clear()

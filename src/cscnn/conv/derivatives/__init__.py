@@ -1,0 +1,1 @@
+"""Convolution with differential kernels: differentiate once, then mix channels and blades."""

@@ -1,0 +1,158 @@
+"""Convolution by derivatives as an operator of torch: differentiable, opaque to compilers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cscnn.conv.derivatives.axes import LONGEST
+from cscnn.conv.derivatives.engine import convolve, gradients
+from cscnn.conv.derivatives.plan import Differences
+from cscnn.conv.direct import conv_nd
+from cscnn.conv.padding import MODES, pad
+from cscnn.conv.precision import full_precision
+from cscnn.kernels.differential import DifferentialKernel
+
+
+def derivative_conv(
+    x: Tensor,
+    kernel: DifferentialKernel,
+    bias: Tensor | None,
+    padding: tuple[int, ...],
+    padding_mode: tuple[str, ...],
+) -> Tensor:
+    """Convolution with a differential kernel, differentiable in field, weights and bias.
+
+    Args:
+        x: (batch, c_in·n, *grid), flattened channels and blades.
+        kernel: the kernel.
+        bias: (c_out·n,) or None.
+        padding, padding_mode: of `CliffordSteerableConv`, for each axis.
+
+    Returns:
+        (batch, c_out·n, *grid)
+    """
+    amounts = zip(padding, x.shape[2:], strict=True)
+    outside = tuple(p if size > LONGEST else 0 for p, size in amounts)
+    with full_precision(x.device.type):
+        weights = kernel.operator_weights()
+    return operator(
+        pad(x, outside, padding_mode),
+        weights,
+        bias,
+        kernel.algebra.metric,
+        kernel.group,
+        kernel.order,
+        kernel.kernel_size,
+        kernel.steps,
+        [p - o for p, o in zip(padding, outside, strict=True)],
+        [MODES.index(mode) for mode in padding_mode],
+    )
+
+
+def _differences(
+    metric: Sequence[int],
+    group: str,
+    order: int,
+    kernel_size: Sequence[int],
+    steps: Sequence[float],
+    padding: Sequence[int],
+    modes: Sequence[int],
+) -> Differences:
+    """The options of the operator, which are lists."""
+    sizes = (tuple(v) for v in (kernel_size, steps, padding, modes))
+    return Differences(tuple(metric), group, order, *sizes)  # type: ignore[arg-type]
+
+
+@torch.library.custom_op("cscnn::derivative_conv", mutates_args=())
+def operator(
+    x: Tensor,
+    weights: Tensor,
+    bias: Tensor | None,
+    metric: Sequence[int],
+    group: str,
+    order: int,
+    kernel_size: Sequence[int],
+    steps: Sequence[float],
+    padding: Sequence[int],
+    modes: Sequence[int],
+) -> Tensor:
+    options = (metric, group, order, kernel_size, steps, padding, modes)
+    return convolve(x, weights, bias, _differences(*options))
+
+
+@torch.library.custom_op("cscnn::derivative_conv_backward", mutates_args=())
+def _operator_backward(
+    g: Tensor,
+    x: Tensor,
+    weights: Tensor,
+    metric: Sequence[int],
+    group: str,
+    order: int,
+    kernel_size: Sequence[int],
+    steps: Sequence[float],
+    padding: Sequence[int],
+    modes: Sequence[int],
+    needs_x: bool,
+    needs_weights: bool,
+) -> tuple[Tensor, Tensor]:
+    options = (metric, group, order, kernel_size, steps, padding, modes)
+    return gradients(g, x, weights, _differences(*options), needs_x, needs_weights)
+
+
+@operator.register_fake
+def _(x, weights, bias, metric, group, order, kernel_size, steps, padding, modes):  # type: ignore[no-untyped-def]
+    sizes = zip(x.shape[2:], kernel_size, padding, strict=True)
+    grid = [n + 2 * (p - k // 2) for n, k, p in sizes]
+    return x.new_empty(x.shape[0], weights.shape[0] << len(metric), *grid)
+
+
+@_operator_backward.register_fake
+def _(g, x, weights, *options):  # type: ignore[no-untyped-def]
+    needed = zip((x, weights), options[-2:], strict=True)
+    return tuple(
+        torch.empty_like(t, memory_format=torch.contiguous_format) if need else x.new_empty(0)
+        for t, need in needed
+    )
+
+
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    x, weights, _bias, *ctx.options = inputs
+    ctx.save_for_backward(x, weights)
+
+
+def _backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
+    x, weights = ctx.saved_tensors
+    needs_x, needs_weights, needs_bias = ctx.needs_input_grad[:3]
+    grad_bias = g.sum((0, *range(2, g.dim()))).to(weights.dtype) if needs_bias else None
+    grad_x = grad_weights = None
+    if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # gradients of gradients
+        with torch.enable_grad():
+            y = _reference(x, weights, _differences(*ctx.options))
+            wanted = [t for t, needed in ((x, needs_x), (weights, needs_weights)) if needed]
+            computed = list(torch.autograd.grad(y, wanted, g, create_graph=True)) if wanted else []
+        grad_x = computed.pop(0) if needs_x else None
+        grad_weights = computed.pop(0) if needs_weights else None
+    elif needs_x or needs_weights:
+        grad_x, grad_weights = _operator_backward(
+            g, x, weights, *ctx.options, needs_x, needs_weights
+        )
+    return (
+        grad_x if needs_x else None,
+        grad_weights if needs_weights else None,
+        grad_bias,
+        *(None,) * len(ctx.options),
+    )
+
+
+operator.register_autograd(_backward, setup_context=_setup)
+
+
+def _reference(x: Tensor, weights: Tensor, differences: Differences) -> Tensor:
+    """The same by direct convolution, for gradients of gradients."""
+    x = pad(x, differences.padding, tuple(MODES[m] for m in differences.modes))
+    d = len(differences.metric)
+    return conv_nd(x, differences.taps(weights).to(x.dtype), None, (1,) * d, (0,) * d)
