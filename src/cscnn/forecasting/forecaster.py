@@ -277,8 +277,8 @@ class Forecaster(nn.Module):
             name: which loss, see `cscnn.forecasting.losses`.
         """
         predicted = self.newest(self.predict(self.pack(window.known), window.constants))
-        target = self.pack(window.target)
-        return get_loss(name)(*map(self.task.inside_grid, (predicted, target)), self.task)
+        inside = self.task.inside_grid
+        return get_loss(name)(inside(predicted), inside(self.pack(window.target)), self.task)
 
     # --- data -------------------------------------------------------------------------------------
 
