@@ -304,6 +304,8 @@ class CliffordSteerableConv(nn.Module):
         """Whether to differentiate the field instead of expanding the kernel."""
         if self._direct_only(x) or self.backend == "spectral" or kernel.order == 0:
             return False
+        if kernel.kernel_size != self.kernel_size:  # somebody's own kernel, an error later
+            return False
         if self.backend == "derivatives":
             return True
         n = self.algebra.n_blades
