@@ -305,6 +305,8 @@ class CliffordSteerableConv(nn.Module):
         """Whether to differentiate the field instead of expanding the kernel."""
         if self._direct_only(x) or self.backend == "spectral" or kernel.order == 0:
             return False
+        if kernel.kernel_size != self.kernel_size:  # somebody's own kernel, an error later
+            return False
         if self.backend == "derivatives":
             return True
         if not all(known_to_the_compiler(size) for size in (x.shape[0], *grid)):
