@@ -142,7 +142,7 @@ def test_no_page_has_python_that_does_not_run():
     """Every page with Python has a test that runs it: here, or in tests/data (readers.md)."""
     run = {"README.md", "CONTRIBUTING.md", "training.md", "evaluation.md", "data_format.md"}
     with_python = {p.name for p in PAGES if "```python" in p.read_text(encoding="utf-8")}
-    assert with_python == run | {"geometry.md", "readers.md"}
+    assert with_python == run | {"calculus.md", "geometry.md", "readers.md"}
 
 
 def test_pages_name_commands_that_exist(capsys):

@@ -256,7 +256,7 @@ def test_coarse_windows_commute_with_symmetries() -> None:
         ({"task": TASK.replace(fields=(Field("smoke", 0),))}, "has fields"),
         ({"task": TASK.replace(spacing=(1.0, 2.0))}, "their ratios differ"),
         ({"task": TASK.replace(frame_spacing=2.0)}, "frames 2.0 apart, the data 1.0"),
-        ({"task": TASK.replace(boundary="periodic")}, "has padding"),
+        ({"task": TASK.replace(boundary="periodic")}, "has boundary"),
         (
             {"task": TASK.replace(backgrounds=(Background("gravity", 1, (2.0, 0.0)),))},
             "has backgrounds",
