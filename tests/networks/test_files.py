@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -81,6 +82,16 @@ def test_networks_made_by_hand_are_given_a_recipe(tmp_path):
     save(tmp_path / "net", network)
     x = wind.noise((1, 6, 6))
     torch.testing.assert_close(load(tmp_path / "net")(x), network(x))
+
+
+def test_options_can_be_written_or_are_refused(tmp_path):
+    network = tiny("cs_resnet", PLANE, width=np.int64(2), blocks=torch.tensor(1))
+    assert network.recipe.options["width"] == 2
+    save(tmp_path / "net", network)
+    assert load(tmp_path / "net").recipe == network.recipe
+    with pytest.raises(TypeError, match=r"option width cannot be written .*\{2\} \(set\)"):
+        Recipe("cs_resnet", network.recipe.input_type, network.recipe.output_type, None,
+               {"width": {2}})  # fmt: skip
 
 
 def test_what_is_no_longer_the_network_has_no_recipe(tmp_path):
