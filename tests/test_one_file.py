@@ -97,6 +97,12 @@ def test_a_kernel_or_a_simulator_is_one_file(package, base, table, source, new_f
     assert issubclass(more["mine"], base)
 
 
+def test_names_of_kernels_and_simulators_are_given_once(new_file):
+    new_file("cscnn.kernels", KERNEL.replace('"mine"', '"complete"'))
+    with pytest.raises(ValueError, match="KernelChoice named 'complete' already"):
+        named_classes("cscnn.kernels", KernelChoice)
+
+
 def test_what_has_no_name_is_no_data_set():
     assert list(SIMULATORS) == sorted(SIMULATORS)
     assert not {Simulator, ExactSimulator} & {*SIMULATORS.values()}

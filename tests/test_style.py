@@ -49,6 +49,19 @@ def private_torch(text: str) -> Iterator[str]:
                 yield f"{node.lineno}: {name}"
 
 
+#: Where modules keep their members and hooks; everybody may have attributes of these names.
+INSIDE_MODULES = ("_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks")
+
+
+def inside_of_modules(text: str) -> Iterator[str]:
+    """Private attributes of modules that a source reads, except through self."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Attribute) and node.attr in INSIDE_MODULES:
+            owner = ast.unparse(node.value)
+            if owner != "self":
+                yield f"{node.lineno}: {owner}.{node.attr}"
+
+
 def violations(check, paths) -> list[str]:
     return [
         f"{path.relative_to(ROOT)}:{problem}"
@@ -61,9 +74,10 @@ def test_nothing_is_too_large():
     assert not violations(too_large, SOURCES)
 
 
-def test_private_torch_is_in_one_place():
-    assert not violations(private_torch, set(SOURCES) - {PRIVATE})
-    assert violations(private_torch, [PRIVATE])  # the walker sees it
+@pytest.mark.parametrize("check", [private_torch, inside_of_modules])
+def test_private_torch_is_in_one_place(check):
+    assert not violations(check, set(SOURCES) - {PRIVATE})
+    assert violations(check, [PRIVATE])  # the walker sees it
 
 
 @pytest.mark.parametrize(
@@ -101,3 +115,15 @@ def test_the_walker_lets_small_things_pass(text):
 )
 def test_the_walker_knows_private_torch(text, private):
     assert bool(list(private_torch(text))) == private
+
+
+@pytest.mark.parametrize(
+    ("text", "private"),
+    [
+        ("module._parameters", True),
+        ("network.layer[0]._forward_pre_hooks.values()", True),
+        ("self._buffers['x']\nmodule.buffers()\nmodule._bufferscope", False),
+    ],
+)
+def test_the_walker_knows_the_inside_of_modules(text, private):
+    assert bool(list(inside_of_modules(text))) == private

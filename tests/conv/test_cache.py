@@ -181,3 +181,30 @@ def test_any_memory_order_of_parameters():
     conv.kernel.radial.weight.data = torch.zeros(1).expand_as(conv.kernel.radial.weight)
     output(conv, x)
     assert conv._cache is None  # numbers that share memory are not worth it
+
+
+def test_parameters_that_are_views_of_one_vector():
+    """As ``vector_to_parameters`` makes them: they may begin at any number of a storage."""
+    conv = build((1, -1), c_in=32, c_out=32).eval()
+    vector = torch.nn.utils.parameters_to_vector(conv.parameters()).detach()
+    large = max(conv.parameters(), key=torch.Tensor.numel)
+    assert large.numel() * large.element_size() > cache.LARGE
+    for offset in (1, 2):
+        shifted = torch.cat([torch.zeros(offset), vector])[offset:]
+        torch.nn.utils.vector_to_parameters(shifted, conv.parameters())
+        x = torch.randn(1, 32, 6, 5, 4)
+        before = output(conv, x)
+        assert conv._cache is not None
+        shifted += 1
+        assert not torch.allclose(output(conv, x), before)
+
+
+def test_a_parametrised_bias_is_never_missed(conv):
+    x, switch = torch.randn(FIELD), Switch()
+    with torch.no_grad():
+        conv.bias.add_(1)
+    parametrize.register_parametrization(conv, "bias", switch)
+    conv.eval()
+    before = output(conv, x)
+    switch.factor = 3.0
+    assert not torch.allclose(output(conv, x), before)

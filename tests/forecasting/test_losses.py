@@ -100,3 +100,12 @@ def test_forecasters_learn_by_any_of_them(name):
     assert forecaster.loss(window, name) < 0.98 * before
     with pytest.raises(ValueError, match="loss must be one of mse, relative, got 'l7'"):
         forecaster.loss(window, "l7")
+
+
+def test_names_of_losses_are_given_once():
+    def mse(prediction, target, task):
+        return prediction.square().mean()
+
+    with pytest.raises(ValueError, match=r"a loss named 'mse' already, cscnn\..*\.mse"):
+        losses.loss(mse)
+    assert losses.get_loss("mse") is losses.mse

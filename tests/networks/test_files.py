@@ -2,8 +2,10 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from cscnn import CliffordAlgebra
 from cscnn.geometry import all_pairs
@@ -17,9 +19,10 @@ from cscnn.networks import (
     build,
     load,
     plain_convolutions,
+    register,
     save,
 )
-from cscnn.networks.files import KEY
+from cscnn.networks.files import CHECKSUM, KEY
 from cscnn.testing import relative_error
 from tests.networks.tiny import SERVED, SPACES, sample, tiny
 
@@ -81,6 +84,16 @@ def test_networks_made_by_hand_are_given_a_recipe(tmp_path):
     torch.testing.assert_close(load(tmp_path / "net")(x), network(x))
 
 
+def test_options_can_be_written_or_are_refused(tmp_path):
+    network = tiny("cs_resnet", PLANE, width=np.int64(2), blocks=torch.tensor(1))
+    assert network.recipe.options["width"] == 2
+    save(tmp_path / "net", network)
+    assert load(tmp_path / "net").recipe == network.recipe
+    with pytest.raises(TypeError, match=r"option width cannot be written .*\{2\} \(set\)"):
+        Recipe("cs_resnet", network.recipe.input_type, network.recipe.output_type, None,
+               {"width": {2}})  # fmt: skip
+
+
 def test_what_is_no_longer_the_network_has_no_recipe(tmp_path):
     with pytest.raises(ValueError, match="does not know how it was made"):
         save(tmp_path / "net", plain_convolutions(tiny("cs_resnet", PLANE)))
@@ -122,3 +135,61 @@ def test_bad_files(tmp_path):
     write(path, {KEY: json.dumps({**described, "name": "vgg"})})
     with pytest.raises(ValueError, match=r"cannot build vgg from it: unknown network 'vgg'"):
         load(path)
+
+
+@pytest.mark.parametrize("reserved", [KEY, CHECKSUM])
+def test_metadata_do_not_replace_the_description(reserved, tmp_path):
+    with pytest.raises(ValueError, match=f"{reserved} are written by save itself"):
+        save(tmp_path / "net", tiny("cs_resnet", PLANE), metadata={reserved: "{}"})
+
+
+def test_a_loaded_network_does_not_depend_on_its_file(tmp_path):
+    save(tmp_path / "net", tiny("cs_resnet", PLANE))
+    network = load(tmp_path / "net")
+    x = sample(PLANE)
+    before = network(x)
+    content = (tmp_path / "net").read_bytes()
+    with (tmp_path / "net").open("r+b") as file:  # in place, as copies of files are made
+        file.write(b"\0" * len(content))
+    assert torch.equal(network(x), before)
+
+
+class Unusual(nn.Module):
+    """Complex, shared and mixed tensors."""
+
+    def __init__(self, algebra, c_in, c_out):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(1, dtype=torch.float64))
+        self.register_buffer("scale", torch.ones(1), persistent=False)
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.second.weight = self.first.weight
+        self.phase = nn.Parameter(torch.randn(3, dtype=torch.complex64))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_complex_shared_and_mixed_tensors(dtype, tmp_path, fresh_registry):
+    register("unusual")(Unusual)
+    full = FieldType.full(CliffordAlgebra((1, 1)), 1)
+    network = build("unusual", full, full)
+    if dtype == torch.float64:
+        network.first.double()
+        network.phase = nn.Parameter(network.phase.detach().to(torch.complex128))
+    save(tmp_path / "net", network)
+    again = load(tmp_path / "net")
+    for name, tensor in network.state_dict().items():
+        assert torch.equal(again.state_dict()[name], tensor)
+        assert again.state_dict()[name].dtype == tensor.dtype
+    assert again.second.weight is again.first.weight
+    assert again.scale.dtype == dtype
+    assert again.phase.dtype.is_complex
+
+
+@pytest.mark.filterwarnings("ignore:.*spectral_norm.*:FutureWarning")
+def test_spectral_norms_are_saved_as_what_they_compute(tmp_path):
+    network = tiny("resnet", PLANE)
+    conv = next(m for m in network.modules() if isinstance(m, nn.Conv2d))
+    nn.utils.spectral_norm(conv)
+    x = sample(PLANE)
+    network.train()(x)  # a step of the power iteration
+    save(tmp_path / "net", network)
+    torch.testing.assert_close(load(tmp_path / "net")(x), network.eval()(x))

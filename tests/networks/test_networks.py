@@ -255,6 +255,10 @@ def test_users_register_networks(fresh_registry):
     assert network(sample(PLANE)).abs().sum() == 0
     with pytest.raises(ValueError, match="there is a network named 'resnet' already"):
         register("resnet")(Zero)
+    register("zero")(Zero)  # again, as when a module is reloaded
+    double = type("Zero", (Zero,), {"__module__": "elsewhere", "__qualname__": Zero.__qualname__})
+    with pytest.raises(ValueError, match=r"there is a network named 'zero' already, .*Zero"):
+        register("zero")(double)
 
 
 PLUGIN = """

@@ -154,6 +154,17 @@ def test_large_values_in_single_precision(metric, size):
         assert leaf.grad.isfinite().all()
 
 
+def test_gradients_of_scaled_losses_are_finite():
+    """As mixed precision scales them: they must not overflow on their way through a norm."""
+    algebra = CliffordAlgebra((1, -1))
+    x = (0.05 * torch.randn(4, 3, 4)).requires_grad_()
+    for layer in (
+        MVLayerNorm(algebra), MVLayerNorm(algebra, absolute=True), GradeNorm(algebra, 3)
+    ):  # fmt: skip
+        (gradient,) = torch.autograd.grad(2.0**40 * layer(x).sum(), x)
+        assert gradient.isfinite().all()
+
+
 def test_infinite_squares_count_as_large():
     x = torch.full((1, 1, 4), 1e38)
     y = MVLayerNorm(CliffordAlgebra((1, 1)))(x)

@@ -95,6 +95,14 @@ class BatchMean(Scale):
         return super().forward(x) * (self.weight.mean() * x.square().mean())
 
 
+class Overflow(Scale):
+    """Its first derivatives are right; the second ones overflow single precision."""
+
+    def forward(self, x):
+        square = 2.0**-96 * (x[..., :1].square() + 1)
+        return super().forward(x) / (square.sqrt() * 2.0**48)
+
+
 class Nothing(Scale):
     """Equivariant for the wrong reason."""
 
@@ -123,6 +131,7 @@ TestScale = layer_suite(Scale, gradcheck=True)
         ),
         (IdleWeight, {"test_gradients_reach_every_parameter"}, "no gradient reaches bias"),
         (Neighbours, {"test_pointwise"}, "points of a space .* are not treated one by one"),
+        (Overflow, {"test_double_backward"}, "second derivatives in float32 have NaN"),
         (Nothing, {"test_control"}, "a copy that is not symmetric passes"),
     ],
 )

@@ -7,6 +7,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import TypeVar
 
+from cscnn._util.registry import Registry
+
 T = TypeVar("T")
 
 
@@ -24,12 +26,12 @@ def import_modules(package: str) -> list[ModuleType]:
 def named_classes(package: str, base: type[T]) -> dict[str, type[T]]:
     """Classes that modules of a package derive from ``base``, by their attribute ``name``, sorted.
 
-    Classes without a ``name`` of their own, i.e. those between, are left out.
+    Classes without a ``name`` of their own, i.e. those between, are left out. Two classes of one
+    name are an error.
     """
-    classes = {
-        vars(value)["name"]: value
-        for module in import_modules(package)
-        for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, base) and "name" in vars(value)
-    }
+    classes: Registry[type[T]] = Registry(base.__name__)
+    for module in import_modules(package):
+        for value in vars(module).values():
+            if isinstance(value, type) and issubclass(value, base) and "name" in vars(value):
+                classes.add(vars(value)["name"], value)
     return dict(sorted(classes.items()))

@@ -32,21 +32,20 @@ class ModuleState:
 
     Attributes:
         watchable: whether what the module computes depends on these tensors alone, and they have
-            bits to compare. Hooks and parametrisations of submodules can read anything.
+            bits to compare. Hooks of submodules and parametrisations can read anything.
     """
 
     def __init__(self, module: nn.Module):
         self._modules = list(module.modules())
-        below = self._modules[1:]
         self._entries = [d for child in self._modules for d in members(child)]
-        self._hooks = [d for child in below for d in forward_hooks(child)]
+        self._hooks = [d for child in self._modules[1:] for d in forward_hooks(child)]
         self._values = self._current_values()
         self._tensors = [t for t in dict.fromkeys(self._values) if isinstance(t, Tensor)]
         self._aliases = [t.detach() for t in self._tensors]  # of the memory of now
         memory = [m for m in map(_memory, self._aliases) if m is not None]
         self.watchable = (
             self._depends_on_tensors_alone()
-            and not any(map(is_parametrized, below))
+            and not any(map(is_parametrized, self._modules))
             and len({t.device for t in self._tensors}) == 1
             and len(memory) == len(self._tensors)
         )
@@ -94,7 +93,11 @@ def _pieces(memory: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
 
     Joining saves calls and copies memory. On accelerators each comparison waits for the device.
     """
-    large = [m for m in memory if m.numel() > LARGE and m.numel() % 8 == 0 and m.is_cpu]
+    large = [
+        m
+        for m in memory
+        if m.is_cpu and m.numel() > LARGE and m.numel() % 8 == m.storage_offset() % 8 == 0
+    ]
     small = [m for m in memory if not any(m is piece for piece in large)]
     filler = -sum(m.numel() for m in small) % 8  # never none, which would slow down torch.cat
     return [*small, memory[0].new_zeros(filler or 8)], [m.view(torch.int64) for m in large]

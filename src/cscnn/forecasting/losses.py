@@ -4,6 +4,8 @@ A loss is a pure function (prediction, target, task) -> number of two fields of 
 channels, *grid, blades), as the network predicts them. Only components with data count. It is a
 mean over the samples of a batch, so that batches may be split. It treats the components of a field
 alike: a symmetry of the grid that acts on prediction and target does not change it.
+
+A new loss is a function with a `loss` above it.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import torch
 from torch import Tensor
 
 from cscnn._util.checks import check_choice
+from cscnn._util.registry import Registry
 from cscnn.forecasting.task import Task
 
 Loss = Callable[[Tensor, Tensor, Task], Tensor]
@@ -22,11 +25,22 @@ Loss = Callable[[Tensor, Tensor, Task], Tensor]
 SMALLEST = 1e-2
 
 
+LOSSES: Registry[Loss] = Registry("loss")  #: by name, filled by `loss`
+
+
+def loss(function: Loss) -> Loss:
+    """Decorator that registers a function as the loss of its name."""
+    LOSSES.add(function.__name__, function)
+    return function
+
+
+@loss
 def mse(prediction: Tensor, target: Tensor, task: Task) -> Tensor:
     """Mean square error of all components, as in the paper."""
     return task.output_type.extract(prediction - target).square().mean()
 
 
+@loss
 def relative(prediction: Tensor, target: Tensor, task: Task) -> Tensor:
     """|prediction - target| / |target| of each sample and field, over its frames; their mean.
 
@@ -42,10 +56,6 @@ def _size(x: Tensor) -> Tensor:
     """Root mean square of each sample, (batch,); its gradient at zero is zero."""
     flat = x.flatten(1)
     return torch.linalg.vector_norm(flat, dim=1) / flat.shape[1] ** 0.5
-
-
-#: By name. A new loss is a function above and an entry here.
-LOSSES: dict[str, Loss] = {"mse": mse, "relative": relative}
 
 
 def get_loss(name: str) -> Loss:

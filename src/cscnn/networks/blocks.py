@@ -100,7 +100,7 @@ def activation_layer(name: str, algebra: CliffordAlgebra, channels: int) -> nn.M
 
 def split_width(width: int | Sequence[int]) -> tuple[int, int]:
     """Channels of a network, and those between the two convolutions of its blocks."""
-    pair = (width, width) if isinstance(width, int) else tuple(width)
+    pair = tuple(width) if isinstance(width, Sequence) else (width, width)
     if len(pair) != 2:
         raise ValueError(
             f"width is a number of channels, or that and the one within blocks, got {width}"

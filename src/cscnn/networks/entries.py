@@ -8,6 +8,8 @@ from typing import Any, Literal, TypeVar
 
 from torch import nn
 
+from cscnn._util.registry import Registry
+
 NetworkClass = TypeVar("NetworkClass", bound=Callable[..., nn.Module])
 
 #: What the first argument of a network's class is, before the channels of input and output.
@@ -46,7 +48,8 @@ class Entry:
     on_meta: bool = False
 
 
-ENTRIES: dict[str, Entry] = {}  #: by name
+#: By name.
+ENTRIES: Registry[Entry] = Registry("network", source=lambda entry: entry.network)
 
 
 def register(
@@ -77,14 +80,7 @@ def register(
     """
 
     def add(network: NetworkClass) -> NetworkClass:
-        known = ENTRIES.get(name)
-        if known is not None and _title(known.network) != _title(network):
-            raise ValueError(f"there is a network named {name!r} already: {known.network}")
-        ENTRIES[name] = Entry(network, interface, sizes or Sizes(), on_meta)
+        ENTRIES.add(name, Entry(network, interface, sizes or Sizes(), on_meta))
         return network
 
     return add
-
-
-def _title(network: Any) -> str:
-    return str(getattr(network, "__qualname__", network))

@@ -20,7 +20,7 @@ from cscnn.networks.grid import Grid
 from cscnn.networks.pointnet import Neighbourhood
 from cscnn.networks.recipe import Recipe, recipe_of
 from cscnn.networks.registry import build
-from cscnn.networks.weights import checksum, from_file, plain_weights, to_file
+from cscnn.networks.weights import checksum, load_, plain_weights, to_file
 
 FORMAT = 1  #: of the description of a network; raised when its entries change their meaning
 KEY = "cscnn_network"  #: of that description in the metadata of a file
@@ -103,6 +103,10 @@ def save(
             f"this {type(network).__name__} does not know how it was made: make it by "
             "cscnn.networks.build, or give it an attribute recipe, a cscnn.networks.Recipe"
         )
+    if reserved := sorted({KEY, CHECKSUM} & {*(metadata or {})}):
+        raise ValueError(
+            f"the metadata {', '.join(reserved)} are written by save itself: choose another name"
+        )
     tensors = to_file(plain_weights(network) if weights is None else weights)
     texts = {KEY: json.dumps(to_json(Description.of(recipe))), **(metadata or {})}
     write_bytes(Path(path), to_bytes(tensors, {**texts, CHECKSUM: checksum(texts, tensors)}))
@@ -127,7 +131,8 @@ def read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
         raise FileNotFoundError(f"there is no file {path} with a network")
     try:
         with safetensors.safe_open(path, framework="pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            # copies, since safetensors maps the file, which may change, into memory
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
             metadata = file.metadata() or {}
     except safetensors.SafetensorError as error:
         raise ValueError(f"{path} is not a readable safetensors file: {error}") from error
@@ -164,12 +169,11 @@ def described(path: Path, metadata: Mapping[str, str], key: str, cls: type[D], v
 def restore(path: Path, metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> nn.Module:
     """The network of a file, from what `read` gave."""
     recipe = described(path, metadata, KEY, Description, FORMAT).recipe()
-    dtype = next((t.dtype for t in tensors.values() if t.is_floating_point()), torch.float32)
     types = (recipe.input_type, recipe.output_type)
     try:
         with torch.random.fork_rng(devices=[]):  # the weights that are drawn are overwritten
-            network = build(recipe.name, *types, recipe.space, **recipe.options).to(dtype)
-        network.load_state_dict(from_file(tensors, network), assign=True)
+            network = build(recipe.name, *types, recipe.space, **recipe.options)
+        load_(network, tensors)
     except (ValueError, TypeError, RuntimeError) as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"{path}: cannot build {recipe.name} from it: {reason}") from error

@@ -52,13 +52,22 @@ def recipe_of(network: nn.Module) -> Recipe | None:
 
 
 def json_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as JSON knows them: typed kernels as objects, tuples as lists."""
-    return {name: _json_form(value) for name, value in options.items()}
+    """Options as JSON knows them: typed kernels as objects, tuples as lists, numpy's as numbers."""
+    return {name: _json_form(name, value) for name, value in options.items()}
 
 
-def _json_form(value: Any) -> Any:
+def _json_form(name: str, value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
     if isinstance(value, KernelChoice):
-        return value.to_dict()
+        return json_options(value.to_dict())
     if isinstance(value, Mapping):
         return json_options(value)
-    return [_json_form(item) for item in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [_json_form(name, item) for item in value]
+    if getattr(value, "ndim", None) == 0:  # numbers of numpy and torch
+        return _json_form(name, value.item())
+    raise TypeError(
+        f"the option {name} cannot be written into a file: expected numbers, texts, lists, mappings "
+        f"or a kernel, got {value!r} ({type(value).__name__})"
+    )

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from itertools import chain
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
+from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
+
+from cscnn._util.torch_private import cast_, forward_hooks
 
 COMPILED = "_orig_mod."  #: what torch.compile puts into the names of tensors
 
@@ -17,8 +21,8 @@ COMPILED = "_orig_mod."  #: what torch.compile puts into the names of tensors
 def plain_weights(network: nn.Module) -> dict[str, Tensor]:
     """The state of a network as if it had just been built, neither compiled nor parametrised.
 
-    Tensors that are computed from others, by ``torch.nn.utils.parametrize`` or ``weight_norm``,
-    take the place of those others.
+    Tensors that are computed from others, by ``torch.nn.utils.parametrize``, ``weight_norm``
+    or ``spectral_norm``, take the place of those others.
     """
     state = dict(network.state_dict())
     for prefix, module in network.named_modules(remove_duplicate=False):
@@ -26,10 +30,14 @@ def plain_weights(network: nn.Module) -> dict[str, Tensor]:
         computed: dict[str, Tensor] = {}
         if parametrize.is_parametrized(module):
             computed.update({name: getattr(module, name) for name in module.parametrizations})
-        for hook in module._forward_pre_hooks.values():
+        for hook in chain.from_iterable(hooks.values() for hooks in forward_hooks(module)):
             if isinstance(hook, WeightNorm):
                 computed[hook.name] = hook.compute_weight(module)
                 del state[f"{dot}{hook.name}_g"], state[f"{dot}{hook.name}_v"]
+            elif isinstance(hook, SpectralNorm):
+                computed[hook.name] = hook.compute_weight(module, do_power_iteration=False)
+                for part in ("orig", "u", "v"):
+                    del state[f"{dot}{hook.name}_{part}"]
         parts = tuple(f"{dot}parametrizations.{name}." for name in computed)
         state = {name: tensor for name, tensor in state.items() if not name.startswith(parts)}
         state.update({f"{dot}{name}": tensor for name, tensor in computed.items()})
@@ -37,17 +45,44 @@ def plain_weights(network: nn.Module) -> dict[str, Tensor]:
 
 
 def to_file(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors that safetensors can write: on the CPU, complex ones as pairs of real ones."""
-    return {
-        name: (torch.view_as_real(t) if t.is_complex() else t).detach().cpu().contiguous()
-        for name, t in weights.items()
-    }
+    """Tensors that safetensors can write: on the CPU, complex ones as pairs of real ones.
+
+    It refuses tensors that share memory, so all but the first of those are copied.
+    """
+    written, seen = {}, set()
+    for name, t in weights.items():
+        t = (torch.view_as_real(t) if t.is_complex() else t).detach().cpu().contiguous()
+        memory = t.untyped_storage().data_ptr()
+        written[name] = t.clone() if memory in seen else t
+        seen.add(memory)
+    return written
 
 
-def from_file(tensors: Mapping[str, Tensor], network: nn.Module) -> dict[str, Tensor]:
-    """Inverse of `to_file`, for a network of which some tensors are complex."""
-    pairs = {name for name, t in network.state_dict().items() if t.is_complex()}
-    return {name: torch.view_as_complex(t) if name in pairs else t for name, t in tensors.items()}
+def load_(network: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Inverse of `to_file`: give a network the tensors of a file, in their precision.
+
+    Complex parameters stay complex, and parameters with several names stay one.
+    """
+    targets = network.state_dict(keep_vars=True)
+    built = {name: t.dtype.to_real() for name, t in targets.items() if _is_float(t)}
+    floating = {name: t.dtype for name, t in tensors.items() if t.is_floating_point()}
+    changed = [dtype for name, dtype in floating.items() if dtype != built.get(name, dtype)]
+    if changed:
+        cast_(network, changed[0])  # for buffers that are not in files
+    state: dict[str, Tensor] = {}
+    values: dict[int, Tensor] = {}  # by the identity of what they replace
+    for name, t in tensors.items():
+        target = targets.get(name)
+        if target is not None:
+            t = torch.view_as_complex(t) if target.is_complex() else t
+            t = nn.Parameter(t, target.requires_grad) if isinstance(target, nn.Parameter) else t
+            t = values.setdefault(id(target), t)
+        state[name] = t
+    network.load_state_dict(state, assign=True)
+
+
+def _is_float(t: Tensor) -> bool:
+    return t.is_floating_point() or t.is_complex()
 
 
 def checksum(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:

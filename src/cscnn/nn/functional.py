@@ -111,28 +111,37 @@ def weighted_product(
     return torch.cat(mixed, -1).reshape(batch, weight.shape[0], blades, points)
 
 
-#: Squares are computed times this power of two, which changes no digit of them: in float32 those
-#: of numbers above 1e18 would overflow. Now numbers up to 1e33 have norms.
-SHRINK = 2.0**-96
+#: Fields with numbers above this are multiplied by `SHRINK` before they are squared: in float32 the
+#: squares of numbers above 1e19 overflow. A power of two changes no digit. With it numbers up to 1e33
+#: have norms. Other fields are left alone, since it makes second derivatives overflow.
+LARGE = 2.0**40
+SHRINK = 2.0**-48
 
 
-def _shrunk_terms(x: Tensor, algebra: CliffordAlgebra) -> Tensor:
-    """SHRINK η_A x_A² for each blade A."""
-    return x * (SHRINK * constant(algebra.form, x.dtype, x.device)) * x
+def _scale(x: Tensor) -> Tensor:
+    """1, or SHRINK for a field with large numbers or NaN."""
+    bound = torch.linalg.vector_norm(x.detach())  # unlike the maximum, known for empty fields
+    return torch.where(bound <= LARGE, 1.0, SHRINK).to(x.dtype)
 
 
-def _shrunk_squares(x: Tensor, algebra: CliffordAlgebra) -> Tensor:
-    """SHRINK <x_k, x_k> for each grade k: (..., blades) -> (grades, ...)."""
-    terms = _shrunk_terms(x, algebra).split(algebra.grade_sizes, -1)
+def _square_terms(x: Tensor, algebra: CliffordAlgebra, scale: Tensor) -> Tensor:
+    """scale² η_A x_A² for each blade A."""
+    return x * (scale.square() * constant(algebra.form, x.dtype, x.device)) * x
+
+
+def _grade_squares(x: Tensor, algebra: CliffordAlgebra, scale: Tensor) -> Tensor:
+    """scale² <x_k, x_k> for each grade k: (..., blades) -> (grades, ...)."""
+    terms = _square_terms(x, algebra, scale).split(algebra.grade_sizes, -1)
     return torch.stack([grade.sum(-1) for grade in terms])
 
 
-def _smooth_root(shrunk: Tensor) -> Tensor:
-    """sqrt(max(q, 0.01)) for q given times SHRINK; the largest number there is for infinite q.
+def _smooth_root(squares: Tensor, scale: Tensor) -> Tensor:
+    """sqrt(max(q, 0.01)) for q given times scale²; the largest number there is for infinite q.
 
     The published code takes (max(q, 0.01)^2 + 1e-16)^(1/4), the same to within 3e-13.
     """
-    return shrunk.clamp(0.01 * SHRINK, torch.finfo(shrunk.dtype).max).sqrt() * SHRINK**-0.5
+    largest = scale.new_full((), torch.finfo(squares.dtype).max)
+    return squares.clamp(0.01 * scale.square(), largest).sqrt() / scale
 
 
 def smooth_norm(x: Tensor, algebra: CliffordAlgebra, absolute: bool = False) -> Tensor:
@@ -145,9 +154,10 @@ def smooth_norm(x: Tensor, algebra: CliffordAlgebra, absolute: bool = False) -> 
     Shape:
         (..., blades) -> (...)
     """
+    scale = _scale(x)
     if absolute and any(sign < 0 for sign in algebra.metric):
-        return _smooth_root(_shrunk_squares(x, algebra).abs().sum(0))
-    return _smooth_root(_shrunk_terms(x, algebra).sum(-1))
+        return _smooth_root(_grade_squares(x, algebra, scale).abs().sum(0), scale)
+    return _smooth_root(_square_terms(x, algebra, scale).sum(-1), scale)
 
 
 def widened(x: Tensor) -> Tensor:
@@ -163,7 +173,9 @@ def grade_norm(x: Tensor, factor: Tensor, algebra: CliffordAlgebra) -> Tensor:
         factor: (channels, grades); large values normalise fully, small ones not at all.
     """
     dtype, x = x.dtype, widened(x)
-    sizes = _smooth_root(_shrunk_squares(x, algebra))  # (grades, batch, channels, *space)
+    scale = _scale(x)
+    # (grades, batch, channels, *space)
+    sizes = _smooth_root(_grade_squares(x, algebra, scale), scale)
     strength = factor.sigmoid().T.reshape(algebra.n_grades, 1, -1, *(1,) * (x.dim() - 3))
     divisor = strength * (sizes - 1) + (1 + 1e-6)
     y = x / divisor[constant(algebra.grades, torch.int64, x.device)].movedim(0, -1)

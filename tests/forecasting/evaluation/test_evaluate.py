@@ -240,6 +240,14 @@ def fresh_metrics():
     metrics.METRICS.update(before)
 
 
+def test_names_of_metrics_are_given_once(fresh_metrics):
+    def mse(prediction, target):
+        return prediction
+
+    with pytest.raises(ValueError, match=r"a metric named 'mse' already, cscnn\..*\.mse"):
+        metrics.metric("another")(mse)
+
+
 def test_a_new_metric_is_one_function(smoke, tmp_path, fresh_metrics):
     """It is in the JSON, in the table and in reports, and it is given what it needs."""
     seen = []

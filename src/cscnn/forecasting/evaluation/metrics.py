@@ -19,6 +19,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from cscnn._util.registry import Registry
+
 #: Squares below this part of the target's are rounding of single precision, not a signal.
 NEGLIGIBLE = 1e-12
 
@@ -52,14 +54,15 @@ class Metric:
     better: int = -1
 
 
-METRICS: dict[str, Metric] = {}  #: by name, filled by `metric`
+#: By name, filled by `metric`.
+METRICS: Registry[Metric] = Registry("metric", source=lambda entry: entry.function)
 
 
 def metric(title: str, **options: Any) -> Callable[[Function], Function]:
     """Decorator that registers a function as the metric of its name; arguments as of `Metric`."""
 
     def add(function: Function) -> Function:
-        METRICS[function.__name__] = Metric(function, title, **options)
+        METRICS.add(function.__name__, Metric(function, title, **options))
         return function
 
     return add

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from cscnn._util.checks import check_int
 from cscnn._util.optional import require
+from cscnn._util.torch_private import on_parts
 from cscnn.networks.baselines.residual import at_most_3d
 from cscnn.networks.batches import compute_nonempty
 from cscnn.networks.entries import Sizes, register
@@ -49,7 +49,6 @@ class FNO(nn.Module):
         at_most_3d("FNO", dim)
         check_int("width", width, low=1)
         check_int("modes", modes, low=1)
-        self.c_out = c_out
         operators = require("neuralop.models", "FNO", "baselines")
         self.network = operators.FNO(
             (modes,) * dim,
@@ -63,13 +62,7 @@ class FNO(nn.Module):
 
     def _apply(self, fn: Any, recurse: bool = True) -> FNO:
         """Casts complex parameters to the complex number of the wanted precision."""
-
-        def both(tensor: Tensor) -> Tensor:
-            if not tensor.is_complex():
-                return cast(Tensor, fn(tensor))
-            return torch.view_as_complex(fn(torch.view_as_real(tensor)))
-
-        return super()._apply(both, recurse)
+        return super()._apply(on_parts(fn), recurse)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
         """Without the description that neuralop adds, which is no tensor."""

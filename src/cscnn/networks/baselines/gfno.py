@@ -231,7 +231,6 @@ class GFNO(nn.Module):
         check_int("width", width, low=1)
         modes = check_int("modes", MODES[dim] if modes is None else modes, low=1)
         hidden = check_int("hidden", HIDDEN * width if hidden is None else hidden, low=1)
-        self.c_out = c_out
         self.group = point_group(tuple(metric), grid.spacings(dim), group)
         channels = len(self.group.elements) * width
         self.lifting = nn.Conv1d(c_in, channels, 1)
@@ -253,8 +252,6 @@ class GFNO(nn.Module):
 
     def _compute(self, x: Tensor) -> Tensor:
         shape = tuple(x.shape[2:])
-        if not len(x):  # of which there is no Fourier transform
-            return x.new_zeros(0, self.c_out, *shape)
         y = self.projection(self.between(self.lifting(x.flatten(2)), shape))
         assert isinstance(y, Tensor)
         return y.unflatten(-1, shape)

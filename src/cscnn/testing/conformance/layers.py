@@ -92,6 +92,20 @@ class LayerSuite(ModuleSuite):
             _check_order(y, "blades innermost")
             _check_order(z.movedim(-1, 2), "blades next to the channels")
 
+    def test_double_backward(self) -> None:
+        """Second derivatives in single precision are nearly those in double."""
+        expected, actual = (
+            _second_derivatives(
+                self.module(self.algebra).to(dtype), *self.inputs(self.algebra, dtype)
+            )
+            for dtype in (torch.float64, torch.float32)
+        )
+        check(
+            bool(actual.isfinite().all()),
+            "second derivatives in float32 have NaN or infinities: does something overflow?",
+        )
+        check_close(actual.double(), expected, 1e-2, "second derivatives in float32 are wrong")
+
     def test_gradcheck(self) -> None:
         """Gradients are those of finite differences; only with ``gradcheck=True``."""
         layer = self.module(self.algebra)
@@ -104,6 +118,13 @@ class LayerSuite(ModuleSuite):
             return y
 
         torch.autograd.gradcheck(call, (x, *parameters.values()))
+
+
+def _second_derivatives(layer: nn.Module, x: Tensor) -> Tensor:
+    """The gradient of |∇|y|²|²."""
+    x.requires_grad_()
+    (gradient,) = torch.autograd.grad(layer(x).square().sum(), x, create_graph=True)
+    return torch.autograd.grad(gradient.square().sum(), x)[0]
 
 
 def _check_order(y: Tensor, order: str) -> None:
@@ -131,8 +152,8 @@ def layer(
 ) -> type[LayerSuite]:
     """The tests of a pointwise layer, as a class for pytest.
 
-    f(ρ(g) x) = ρ(g) f(x) with gradients, a control, dtypes, autocast, memory order, empty batches,
-    ``torch.compile``, copies, pickles and files.
+    f(ρ(g) x) = ρ(g) f(x) with gradients, a control, dtypes, autocast, second derivatives, memory
+    order, empty batches, ``torch.compile``, copies, pickles and files.
 
     Args:
         build: makes the layer for an algebra. Its classes must be at the top level of a module,
