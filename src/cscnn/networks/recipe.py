@@ -68,6 +68,6 @@ def _json_form(name: str, value: Any) -> Any:
     if getattr(value, "ndim", None) == 0:  # numbers of numpy and torch
         return _json_form(name, value.item())
     raise TypeError(
-        f"the option {name} cannot be written into a file: expected numbers, texts, lists, mappings "
-        f"or a kernel, got {value!r} ({type(value).__name__})"
+        f"the option {name} cannot be written into a file: expected numbers, texts, lists, "
+        f"mappings or a kernel, got {value!r} ({type(value).__name__})"
     )

@@ -112,8 +112,8 @@ def weighted_product(
 
 
 #: Fields with numbers above this are multiplied by `SHRINK` before they are squared: in float32 the
-#: squares of numbers above 1e19 overflow. A power of two changes no digit. With it numbers up to 1e33
-#: have norms. Other fields are left alone, since it makes second derivatives overflow.
+#: squares of numbers above 1e19 overflow. A power of two changes no digit. With it numbers up to
+#: 1e33 have norms. Other fields are left alone, since it makes second derivatives overflow.
 LARGE = 2.0**40
 SHRINK = 2.0**-48
 
