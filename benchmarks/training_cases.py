@@ -95,7 +95,7 @@ def alternate(task: str, repeats: int) -> Mapping[str, Sequence[float]]:
 
     with _preset(task, repeats + WARM) as config, quietly(), _terminal():
         data, module = _prepare(config)
-        make_trainer(config, [Bare()]).fit(module, datamodule=data)
+        make_trainer(config, data.identity(), [Bare()]).fit(module, datamodule=data)
         data.source.close()
     return {variant: values[WARM:] for variant, values in times.items()}
 

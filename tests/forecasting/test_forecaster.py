@@ -12,7 +12,7 @@ from cscnn.data.files import write
 from cscnn.data.simulators import SIMULATORS, create
 from cscnn.forecasting import Forecaster, Task, Units, Window, collate
 from cscnn.forecasting.forecaster import KEY
-from cscnn.networks import CSResNet, load, save
+from cscnn.networks import CSResNet, Grid, build, load, save
 from cscnn.networks.files import CHECKSUM
 from cscnn.networks.weights import checksum
 from cscnn.testing import relative_error
@@ -214,6 +214,20 @@ def test_any_network_can_be_the_one():
     forecaster = Forecaster(network, FLUID, UNITS)
     assert forecaster(frames(FLUID), steps=2)["smoke"].shape == (2, 2, 8, 8, 1)
     assert (forecaster.name, forecaster.recipe) == ("CSResNet", None)
+
+
+def test_networks_of_other_tasks_are_refused(tmp_path):
+    """It was seen at the first forecast, or never: a wrong spacing has no shape."""
+    network = tiny().network
+    longer = FLUID.replace(frames_in=2)
+    with pytest.raises(ValueError, match=r"cs_resnet was made for input_type=.*: build the netw"):
+        Forecaster(network, longer)
+    finer = FLUID.replace(spacing=tuple(h / 2 for h in FLUID.grid_spacing))
+    with pytest.raises(ValueError, match=r"was made for Grid\(spacing=.*, task .* has Grid\("):
+        Forecaster(network, finer)
+    uniform = build("resnet", FLUID.input_type, FLUID.output_type, Grid(FLUID.grid_spacing[0],
+                    FLUID.padding_mode), width=2, **OPTIONS["resnet"])  # fmt: skip
+    assert Forecaster(uniform, FLUID).name == "resnet"  # one number for all axes
 
 
 # --- components and constants ---------------------------------------------------------------------

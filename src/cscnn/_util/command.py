@@ -6,13 +6,14 @@ import _thread
 import argparse
 import io
 import os
+import select
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 #: Errors whose messages are written for users; others are told with their type.
 EXPECTED = (ValueError, TypeError, LookupError, ArithmeticError, OSError, ImportError, MemoryError)
@@ -45,14 +46,15 @@ def run_command(program: str, command: Callable[[], int], *, debug: bool = False
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
-        return command()
-    except BrokenPipeError:  # the reader, e.g. head, has seen enough
-        sys.stderr.close()
-        return 0
+        code = command()
+        _end_output()
+        return code
     except KeyboardInterrupt:
         print(f"{program}: interrupted", file=sys.stderr)
         return 130
     except Exception as error:
+        if isinstance(error, BrokenPipeError) and _end_output():
+            return 0
         if debug:
             raise
         text = _line(str(error)) or type(error).__name__
@@ -60,6 +62,32 @@ def run_command(program: str, command: Callable[[], int], *, debug: bool = False
             text = f"{type(error).__name__}: {text} (--debug shows where)"
         print(f"{program}: error: {text}", file=sys.stderr)
         return 1
+
+
+def _end_output() -> bool:
+    """Whether nobody reads what was printed, e.g. as head has seen enough; then it is dropped."""
+    stream = sys.stdout
+    try:
+        stream.flush()
+        return _is_deserted(stream)
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())  # where Python writes the rest when it ends
+        os.close(nowhere)
+        return True
+
+
+def _is_deserted(stream: TextIO) -> bool:
+    """Whether a pipe has lost its reader; without a buffer, flushing does not tell."""
+    try:
+        number = stream.fileno()
+    except OSError:  # it is no file
+        return False
+    if not hasattr(select, "poll"):
+        return False
+    poll = select.poll()
+    poll.register(number, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _line(text: str) -> str:

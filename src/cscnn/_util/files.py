@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import shutil
@@ -10,13 +11,22 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+#: Numbers of errors that the disk has, whoever tells of them.
+DISK = frozenset(
+    getattr(errno, name)
+    for name in ("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EIO", "EACCES", "EPERM")
+    if hasattr(errno, name)  # Windows lacks some
+)
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A file of the same name to write; it takes the place of ``path`` if all goes well.
 
     It is alone in a hidden folder beside ``path``. The folder is new, nobody can guess its name,
-    and nobody else can write into it. So no link that was put there beforehand is followed.
+    and nobody else can write into it. So no link that was put there beforehand is followed. If
+    ``path`` is a link, the file that it points to is replaced. A file that is replaced keeps its
+    permissions. The new one is on the disk before it gets its name.
 
     Example:
         >>> path = Path(tempfile.mkdtemp()) / "numbers.txt"
@@ -25,29 +35,56 @@ def replacing(path: Path) -> Iterator[Path]:
         >>> path.read_text()
         '1 2 3'
     """
-    folder = None
+    target = _target(path)
+    with _told_as_of(path):
+        folder = Path(tempfile.mkdtemp(".tmp", f".{target.name}.", target.parent))
+    temporary = folder / path.name
     try:
-        folder = Path(tempfile.mkdtemp(".tmp", f".{path.name}.", path.parent))
-        temporary = folder / path.name
-        yield temporary
-        temporary.replace(path)
-    except OSError as error:
-        if folder is not None and error.filename not in (None, str(temporary)):
-            raise
-        before = "; the one from before is intact" if path.exists() else ""
-        message = f"cannot write {path}{before}: {error.strerror or error}"
-        # with the number, Python finds the kind of error again
-        raise (
-            OSError(message) if error.errno is None else OSError(error.errno, message)
-        ) from error
+        try:
+            yield temporary
+        except OSError as error:
+            about = error.errno in DISK if error.filename is None else _is_of(error, temporary)
+            if not about:
+                raise
+            raise _cannot_write(path, error) from error
+        with _told_as_of(path):
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+            if target.exists():
+                shutil.copymode(target, temporary)
+            temporary.replace(target)
     finally:
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _target(path: Path) -> Path:
+    """The file itself, if a path is a link."""
+    return Path(os.path.realpath(path))
+
+
+def _is_of(error: OSError, file: Path) -> bool:
+    return isinstance(error.filename, str | os.PathLike) and Path(error.filename) == file
+
+
+@contextmanager
+def _told_as_of(path: Path) -> Iterator[None]:
+    """Errors name a path instead of what is written in its place."""
+    try:
+        yield
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+
+
+def _cannot_write(path: Path, error: OSError) -> OSError:
+    before = "; the one from before is intact" if path.exists() else ""
+    message = f"cannot write {path}{before}: {error.strerror or error}"
+    # with the number, Python finds the kind of error again
+    return OSError(message) if error.errno is None else OSError(error.errno, message)
 
 
 def remove_leftovers(*paths: Path) -> None:
     """Remove what killed processes left when they wrote files; nobody may be writing them now."""
-    for path in paths:
+    for path in map(_target, paths):
         for folder in path.parent.glob(f".{glob.escape(path.name)}.????????.tmp"):
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import multiprocessing.connection
 import os
 import sys
 import threading
@@ -18,8 +20,8 @@ def end_with_parent(parent: int) -> None:
     while they wait for something that will never come. Nothing is cleaned up, so files must be
     written whole or not at all, as `cscnn._util.files` does.
 
-    Call it in a child that was started by ``subprocess`` or by ``multiprocessing`` with fork or
-    spawn, e.g. as the initializer of a pool of processes.
+    Call it in a child that was started by ``subprocess`` or by ``multiprocessing``, whatever its
+    start method, e.g. as the initializer of a pool of processes.
 
     Args:
         parent: ``os.getpid()`` of the parent, asked by the parent itself. A child that asks for it
@@ -45,3 +47,7 @@ def _wait_for_end(parent: int) -> None:
         return
     while os.getppid() == parent:
         time.sleep(LOOK)
+    # a fork server starts processes for another one, of which multiprocessing knows the end
+    starter = multiprocessing.parent_process()
+    if starter is not None and starter.pid == parent:
+        multiprocessing.connection.wait([starter.sentinel])

@@ -6,10 +6,11 @@ is complete, so a file that has its name is whole.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +54,6 @@ def dataset_name(header: Header, name: str) -> str:
     return f"grade{header.grade(name)}/{name}"
 
 
-class _MakerError(Exception):
-    """Carries an error of whoever makes the trajectories past the handling of disk errors."""
-
-    def __init__(self, error: Exception):
-        self.error = error
-
-
 def write(
     path: Path,
     header: Header,
@@ -85,24 +79,34 @@ def write(
         raise ValueError(f"there are no trajectories to write into {path}")
     if compression == "none":
         check_disk(path.parent, len(indices) * trajectory_bytes(header, dtype), str(path))
-    try:
-        with replacing(path) as temporary:
-            try:
-                with hdf5().File(temporary, "w") as file:
-                    _write(file, header, _guarded(trajectories), indices, dtype, compression)
-            except RuntimeError as error:  # h5py may report a full disk so
-                raise OSError(f"is the disk full? {error}") from error
-            with temporary.open("rb+") as opened:
-                os.fsync(opened.fileno())
-    except _MakerError as carrier:
-        raise carrier.error from None
+    with replacing(path) as temporary, _new_file(temporary) as file:
+        with _disk_errors():
+            datasets = _create(file, header, indices, dtype, compression)
+        _fill(file, header, trajectories, indices, dtype, datasets)
 
 
-def _guarded(trajectories: Iterable[Trajectory]) -> Iterator[Trajectory]:
+@contextmanager
+def _new_file(path: Path) -> Iterator[Any]:
+    """An HDF5 file to write. If the writer fails, his error counts, not that of closing it."""
+    with _disk_errors():
+        file = hdf5().File(path, "w")
     try:
-        yield from trajectories
-    except Exception as error:
-        raise _MakerError(error) from error
+        yield file
+    except BaseException:
+        with suppress(OSError, RuntimeError):
+            file.close()
+        raise
+    with _disk_errors():
+        file.close()
+
+
+@contextmanager
+def _disk_errors() -> Iterator[None]:
+    """A full disk, which h5py may report as RuntimeError, is an OSError."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise OSError(errno.EIO, f"is the disk full? {error}") from error
 
 
 def trajectory_bytes(header: Header, dtype: str) -> int:
@@ -111,14 +115,10 @@ def trajectory_bytes(header: Header, dtype: str) -> int:
     return numbers * np.dtype(dtype).itemsize
 
 
-def _write(
-    file: Any,
-    header: Header,
-    trajectories: Iterable[Trajectory],
-    indices: Sequence[int],
-    dtype: str,
-    compression: str,
-) -> None:
+def _create(
+    file: Any, header: Header, indices: Sequence[int], dtype: str, compression: str
+) -> dict[str, Any]:
+    """Everything but the numbers of a file; field name -> dataset."""
     file.attrs["format"] = FORMAT
     file.attrs["format_version"] = FORMAT_VERSION
     for name, value in header.to_dict().items():
@@ -133,7 +133,7 @@ def _write(
     if header.backgrounds:
         file.attrs["backgrounds"] = [b.name for b in header.backgrounds]
     file.create_dataset("index", data=np.asarray(indices, np.int64))
-    sums = file.create_dataset("checksum", (len(indices), 16), np.uint8)
+    file.create_dataset("checksum", (len(indices), 16), np.uint8)
     for background in header.backgrounds:
         name = f"backgrounds/grade{background.grade}/{background.name}"
         file.create_dataset(name, data=np.asarray(background.components, np.float64))
@@ -153,14 +153,27 @@ def _write(
         datasets[field.name].attrs["components"] = _blades(header, field.grade)
         datasets[field.name].attrs["units"] = field.units
     file.attrs["header_checksum"] = header_checksum(_read_header(file), indices)
+    return datasets
+
+
+def _fill(
+    file: Any,
+    header: Header,
+    trajectories: Iterable[Trajectory],
+    indices: Sequence[int],
+    dtype: str,
+    datasets: dict[str, Any],
+) -> None:
+    """The numbers of a file; errors of whoever makes the trajectories stay as they are."""
     count = 0
     for trajectory in trajectories:
         _check_real(trajectory, int(indices[count]))
         stored = {name: np.ascontiguousarray(a, dtype) for name, a in trajectory.items()}
         _check_trajectory(header, stored, int(indices[count]))
-        for name, array in stored.items():
-            datasets[name][count] = array
-        sums[count] = checksum(stored)
+        with _disk_errors():
+            for name, array in stored.items():
+                datasets[name][count] = array
+            file["checksum"][count] = checksum(stored)
         count += 1
     if count != len(indices):
         raise ValueError(f"expected {len(indices)} trajectories, got {count}")

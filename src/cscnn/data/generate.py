@@ -16,7 +16,7 @@ import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,7 @@ import torch
 
 from cscnn._util.checks import check_choice, check_int
 from cscnn._util.files import remove_leftovers
+from cscnn._util.locks import locked
 from cscnn._util.processes import end_with_parent
 from cscnn._util.resources import check_disk, check_memory
 from cscnn.data.files import (
@@ -149,12 +150,19 @@ def generate(
     check_int("workers", workers, low=1)
     jobs = [(plan, not _is_complete(plan, overwrite)) for plan in plans]
     _check_room([plan for plan, new in jobs if new], workers, batch)
-    with _Workers(workers) as pool:
+    made = {}
+    with ExitStack() as locks, _Workers(workers) as pool:
         for plan, new in jobs:
             if new:
+                plan.path.parent.mkdir(parents=True, exist_ok=True)
+                lock = plan.path.with_name(f".{plan.path.name}.lock")
+                locks.enter_context(locked(lock, str(plan.path)))
+        for plan, new in jobs:
+            made[plan.path] = new and not _is_complete(plan, overwrite)  # by another one meanwhile
+            if made[plan.path]:
                 _generate(plan, pool, batch or plan.simulator.batch, overwrite, progress)
             shutil.rmtree(plan.parts, ignore_errors=True)
-    return {plan.path: new for plan, new in jobs}
+    return made
 
 
 def _check_room(plans: Sequence[Plan], workers: int, batch: int | None) -> None:
@@ -174,7 +182,6 @@ def _check_room(plans: Sequence[Plan], workers: int, batch: int | None) -> None:
 
 
 def _generate(plan: Plan, pool: _Workers, batch: int, overwrite: bool, progress: Progress) -> None:
-    plan.path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(plan.path)
     plan.parts.mkdir(exist_ok=True)
     parts = _finished(plan, overwrite)

@@ -21,6 +21,7 @@ from cscnn.forecasting.units import Units
 from cscnn.forecasting.windows import Window
 from cscnn.networks import (
     Calibrated,
+    Grid,
     Recipe,
     build,
     calibrate_,
@@ -80,6 +81,7 @@ class Forecaster(nn.Module):
         self.network, self.task = network, task
         self.units = units or Units.physical_units(f.name for f in task.fields)
         self._check_units()
+        self._check_network()
         self.coarsen = check_int("coarsen", coarsen, low=1)
         self.register_buffer("constants", task.constant_multivectors(), persistent=False)
 
@@ -93,6 +95,29 @@ class Forecaster(nn.Module):
                 raise ValueError(
                     f"field {quantity.name} has grade {quantity.grade}, and units shift it by "
                     f"{self.units.shift[quantity.name]}: only scalars can be shifted"
+                )
+
+    def _check_network(self) -> None:
+        """Raise if the network remembers that it was made for other channels or another grid."""
+        if (recipe := self.recipe) is None:
+            return
+        task, dim = self.task, self.task.dim
+        for name in ("input_type", "output_type"):
+            made, wanted = getattr(recipe, name), getattr(task, name)
+            if made != wanted:
+                raise ValueError(
+                    f"{recipe.name} was made for {name}={made}, task {task.name} has {wanted}: "
+                    "build the network for this task"
+                )
+        if isinstance(recipe.space, Grid):
+            made, wanted = (
+                Grid(grid.spacings(dim), grid.padding_modes(dim))
+                for grid in (recipe.space, task.grid)
+            )
+            if made != wanted:
+                raise ValueError(
+                    f"{recipe.name} was made for {made}, task {task.name} has {wanted}: build the "
+                    "network for this task"
                 )
 
     @classmethod

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cscnn._util.files import replacing
+from cscnn._util.files import write_bytes
 from cscnn._util.optional import require
 from cscnn.viz.panels import Panel
 
@@ -66,5 +67,6 @@ def save(figure: Figure, path: Path, dpi: int = 150) -> None:
     if path.suffix not in STILLS:
         raise ValueError(f"a picture ends in {', '.join(STILLS)}, got {path.name!r}")
     same = {"metadata": {"Software": None}} if path.suffix == ".png" else {}
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=dpi, **same)  # type: ignore[arg-type]
+    content = io.BytesIO()  # written by us: Pillow's errors name no file
+    figure.savefig(content, format=path.suffix[1:], dpi=dpi, **same)  # type: ignore[arg-type]
+    write_bytes(path, content.getvalue())

@@ -1,5 +1,6 @@
 """Small data and small runs for tests."""
 
+import contextlib
 import json
 import os
 import socket
@@ -22,6 +23,8 @@ from cscnn.forecasting.training import (
     TrainConfig,
     TrainerConfig,
 )
+from cscnn.forecasting.training.identity import DataIdentity
+from cscnn.forecasting.training.loader import WindowData
 from tests.forks import fork
 
 QUIET = [
@@ -65,6 +68,12 @@ def config(data: Path, out: Path, task: str = "sine_gordon", **changes: object) 
         owner, _, last = name.rpartition("__")
         setattr(getattr(result, owner) if owner else result, last, value)
     return result
+
+
+def identity(options: TrainConfig) -> DataIdentity:
+    """Of the data of a run."""
+    with contextlib.closing(WindowData(options.data)) as data:
+        return data.identity()
 
 
 def same(a: Run, b: Run) -> bool:

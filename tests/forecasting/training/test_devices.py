@@ -13,9 +13,11 @@ from safetensors.torch import load_file
 
 from cscnn.cli import main
 from cscnn.forecasting import Forecaster, Run
+from cscnn.forecasting.training.config import STRATEGIES, UNUSED
 from cscnn.forecasting.training.loader import GlobalBatches, WindowData
 from cscnn.forecasting.training.sharding import (
     Replicated,
+    Sharded,
     connection_lost,
     constant_buffers,
     shard_,
@@ -117,8 +119,19 @@ def test_types_that_cannot_be_split() -> None:
 def test_several_devices_without_a_strategy() -> None:
     several = strategy("auto", 2)
     assert isinstance(several, Replicated)
-    assert several._ddp_kwargs in ({"forward_sync_buffers": False}, {"broadcast_buffers": False})
+    assert False in (
+        several._ddp_kwargs.get(name) for name in ("forward_sync_buffers", "broadcast_buffers")
+    )
     assert strategy("auto", 1) == "auto"
+
+
+def test_every_strategy_starts_processes_by_our_launcher() -> None:
+    """Those of Lightning's own outlive a process that was killed."""
+    for name in STRATEGIES:
+        made = strategy(name, 2)
+        assert isinstance(made, Replicated | Sharded)
+        if isinstance(made, Replicated):
+            assert made._ddp_kwargs["find_unused_parameters"] is (name == UNUSED)
 
 
 def test_buffers_are_not_sent_round() -> None:

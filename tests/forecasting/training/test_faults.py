@@ -9,7 +9,9 @@ import h5py
 import pytest
 import torch
 
+from cscnn._util.locks import locked
 from cscnn.forecasting import Forecaster, Run, Window
+from cscnn.forecasting.runs import TRAINED
 from cscnn.forecasting.training.callbacks import RunFolder
 from cscnn.forecasting.training.module import NonFiniteLoss
 from cscnn.forecasting.training.train import read_progress, train
@@ -24,6 +26,7 @@ def test_loss_that_is_not_a_number(data: Path, tmp_path: Path) -> None:
                   optimizer__schedule="constant")  # fmt: skip
     with pytest.raises(NonFiniteLoss, match=r"the loss is (nan|inf) at epoch 0, batch \d"):
         train(wild)
+    assert {path.name for path in wild.folder.iterdir()} <= set(TRAINED)
     assert Forecaster.load(wild.folder / "diagnosis.safetensors").n_parameters() > 0
 
 
@@ -50,7 +53,7 @@ def test_no_run_ends_well_without_weights(data: Path, tmp_path: Path) -> None:
     run = config(data, tmp_path / "run", trainer__epochs=1)
     train(run)
     (run.folder / "model.safetensors").unlink()
-    with pytest.raises(ValueError, match=r"has lost its best weights, model\.safetensors: remove"):
+    with pytest.raises(ValueError, match=r"has lost its best weights, model\.safetensors: put"):
         train(run)
 
 
@@ -110,6 +113,44 @@ def test_damaged_files_are_named(data: Path, tmp_path: Path) -> None:
     (run.folder / "config.json").write_text("{")
     with pytest.raises(ValueError, match=r"config\.json is damaged"):
         Run(run.folder).config()
+
+
+@pytest.mark.parametrize(("written", "age"), [(None, "an older"), (99, "a newer")])
+def test_states_of_other_versions_are_not_called_damaged(
+    written: int | None, age: str, undisturbed: Run, data: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(undisturbed.path, tmp_path / "run")
+    state = tmp_path / "run" / "state.ckpt"
+    content = torch.load(state, weights_only=True)
+    content["callbacks"]["RunFolder"]["format"] = written
+    if written is None:
+        del content["callbacks"]["RunFolder"]["format"], content["callbacks"]["RunFolder"]["data"]
+    torch.save(content, state)
+    with pytest.raises(ValueError, match=rf"was written by {age} cscnn: .*go on with that") as told:
+        train(config(data, tmp_path / "run"))
+    assert "damaged" not in str(told.value)
+    assert "remove" not in str(told.value)
+
+
+def test_states_need_the_data(tmp_path: Path) -> None:
+    """Without it, states were written that could not be read."""
+    with pytest.raises(TypeError, match="data"):
+        RunFolder(tmp_path)
+
+
+def test_two_runs_with_one_folder(undisturbed: Run, data: Path, tmp_path: Path) -> None:
+    shutil.copytree(undisturbed.path, tmp_path / "run")
+    before = (tmp_path / "run" / "state.ckpt").read_bytes()
+    with (
+        locked(tmp_path / "run" / ".lock", "the folder"),
+        pytest.raises(
+            BlockingIOError, match=rf"run is in use by process {os.getpid()} on .*: wait"
+        ),
+    ):
+        train(config(data, tmp_path / "run", optimizer__schedule="constant"))
+    assert (tmp_path / "run" / "state.ckpt").read_bytes() == before
+    train(config(data, tmp_path / "run"))
+    assert not (tmp_path / "run" / ".lock").exists()
 
 
 def test_strangers_checkpoints_are_not_executed(data: Path, tmp_path: Path) -> None:

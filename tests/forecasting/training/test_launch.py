@@ -18,7 +18,7 @@ from cscnn.forecasting.training.launch import (
     without_lost_connections,
 )
 from cscnn.forecasting.training.train import make_trainer, train
-from tests.forecasting.training.runs import QUIET, command, config
+from tests.forecasting.training.runs import QUIET, command, config, identity
 from tests.forks import needs_fork
 
 pytestmark = QUIET
@@ -130,7 +130,8 @@ def test_a_signal_is_not_lost_in_a_destructor(
 
 
 def test_handlers_of_the_user_stay(data: Path, tmp_path: Path) -> None:
-    trainer = make_trainer(config(data, tmp_path))
+    run = config(data, tmp_path)
+    trainer = make_trainer(run, identity(run))
 
     def own(*_: object) -> None:
         """Not ours."""

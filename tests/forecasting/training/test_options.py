@@ -12,7 +12,10 @@ from cscnn.data import open_fields
 from cscnn.forecasting import Run, Units, Windows, collate, train
 from cscnn.forecasting.losses import LOSSES
 from cscnn.forecasting.predict import predict
+from cscnn.forecasting.training import ModelConfig
 from cscnn.forecasting.training.command import parse, presets
+from cscnn.forecasting.training.loader import WindowData
+from cscnn.forecasting.training.train import plan
 from tests.forecasting.training.runs import QUIET, command, config
 
 pytestmark = QUIET
@@ -58,9 +61,11 @@ def test_presets_are_valid(name: str, tmp_path: Path) -> None:
         (["--out", "X", "--data.train", "D", "--model.width", "2", "--strategy=fsdp",
           "--devices=2", "--trainer.precision", "64"], "with trainer.precision 32 or bf16-mixed"),
         (["--out", "X", "--data.train", "D", "--model.width", "2", "--strategy=fsdp_cpu_offload",
-          "--devices=2"], "strategy must be auto, ddp, one of Lightning's variants"),
+          "--devices=2"], "strategy must be one of auto, ddp, "),
         (["--out", "X", "--data.train", "D", "--model.width", "2",
           "--strategy=deepspeed_stage_3"], "got 'deepspeed_stage_3'"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2", "--strategy=ddp_spawn"],
+         "ddp, ddp_find_unused_parameters_true, fsdp, got 'ddp_spawn'"),
         (["--out", "X", "--data.train", "D", "--model.width", "2",
           "--trainer.accelerator", "abacus"],
          "abacus"),
@@ -240,6 +245,23 @@ def test_dry_run(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
                      "memory per device   about", '"frames_in": 6'):  # fmt: skip
         assert expected in text
     assert not options.folder.exists()
+
+
+def test_a_dry_run_refuses_what_a_run_would(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = []
+    close = WindowData.close
+    monkeypatch.setattr(WindowData, "close", lambda self: (closed.append(self), close(self)))
+    usage = shutil.disk_usage(tmp_path)._replace(free=10)
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "disk_usage", lambda _: usage)
+        with pytest.raises(OSError, match=r"the folder of weights and states needs .* of disk"):
+            plan(config(data, tmp_path / "run"))
+    fno = ModelConfig("fno", width=2, options={"modes": 2, "layers": 1})
+    with pytest.raises(ValueError, match=r"fno cannot have trainer\.precision=bf16-true"):
+        plan(config(data, tmp_path / "run", model=fno, trainer__precision="bf16-true"))
+    assert len(closed) == 2
 
 
 def test_debug_shows_where(

@@ -15,7 +15,7 @@ from cscnn.forecasting import Run, Task, Windows, collate
 from cscnn.forecasting.training.callbacks import RunFolder
 from cscnn.forecasting.training.loader import GlobalBatches, WindowData
 from cscnn.forecasting.training.train import build_forecaster, make_trainer, train
-from tests.forecasting.training.runs import QUIET, config, same
+from tests.forecasting.training.runs import QUIET, config, identity, same
 
 pytestmark = QUIET
 
@@ -157,7 +157,8 @@ def test_tensorboard_is_optional(data: Path, tmp_path: Path) -> None:
 
 
 def test_the_bar_says_how_long_the_run_will_take(data: Path, tmp_path: Path) -> None:
-    trainer = make_trainer(config(data, tmp_path, trainer__progress=True))
+    options = config(data, tmp_path, trainer__progress=True)
+    trainer = make_trainer(options, identity(options))
     bar = trainer.progress_bar_callback
     bar._trainer = trainer
     assert bar._get_train_description(0) == "epoch 1/3"

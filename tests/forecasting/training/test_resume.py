@@ -13,6 +13,7 @@ import pytest
 
 from cscnn.cli import main
 from cscnn.forecasting import Run, Units
+from cscnn.forecasting.runs import TRAINED
 from cscnn.forecasting.training import ModelConfig
 from cscnn.forecasting.training.train import train
 from cscnn.kernels import Complete
@@ -130,6 +131,7 @@ def test_given_units_survive_a_kill_in_the_first_epoch(
         train(run, Units({"sine": 9.0, "cosine": 9.0, "gradient": 9.0}))
     assert main(["train", "--resume", str(run.folder)]) == 0
     assert Run(run.folder).forecaster().units == units
+    assert {path.name for path in run.folder.iterdir()} < set(TRAINED)
 
 
 def test_a_run_can_be_made_longer(data: Path, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from cscnn.forecasting.training.sharding import gathered, sharded_like
 from cscnn.networks.weights import plain_weights
 
 COLUMNS = ("epoch", "step", "train_loss", "valid_loss", "lr", "seconds")
+FORMAT = 1  #: of the state; raised when its entries change their meaning. Older states have none.
 
 
 class AtomicCheckpoint(TorchCheckpointIO):
@@ -45,11 +46,11 @@ class RunFolder(Checkpoint):  # so that it is told after the metrics are known
 
     Args:
         folder: of the run.
-        patience: stop after so many epochs without improvement.
         data: what the run learns from, kept in the state.
+        patience: stop after so many epochs without improvement.
     """
 
-    def __init__(self, folder: Path, patience: int | None = None, data: DataIdentity | None = None):
+    def __init__(self, folder: Path, data: DataIdentity, patience: int | None = None):
         self.folder, self.patience = folder, patience
         self.data = to_json(data)
         self.rows: list[dict[str, float]] = []
@@ -116,6 +117,7 @@ class RunFolder(Checkpoint):  # so that it is told after the metrics are known
 
     def state_dict(self) -> dict[str, Any]:
         return {
+            "format": FORMAT,
             "rows": self.rows,
             "best": self.best,
             "waited": self.waited,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,9 @@ from cscnn.networks.recipe import json_options
 MAX_SEED = 2**32 - 1
 
 PRECISIONS = ("32", "64", "bf16-mixed", "16-mixed", "bf16-true")
+
+UNUSED = "ddp_find_unused_parameters_true"
+STRATEGIES = ("auto", "ddp", UNUSED, "fsdp")
 
 
 @dataclass
@@ -127,6 +129,7 @@ class TrainerConfig:
         devices: per node.
         nodes: machines.
         strategy: ddp, fsdp, which splits the parameters over the devices, or auto: ddp if several.
+            ddp_find_unused_parameters_true is for networks that leave some out in a step.
         tensorboard: write event files for TensorBoard as well.
         progress: show a progress bar.
     """
@@ -218,10 +221,9 @@ class TrainConfig:
                 f"data.batch={self.data.batch} is not divisible by {world} devices "
                 f"({trainer.nodes} nodes of {trainer.devices})"
             )
-        if not re.fullmatch("auto|ddp(_.*)?|fsdp", trainer.strategy):
+        if trainer.strategy not in STRATEGIES:
             raise ValueError(
-                "trainer.strategy must be auto, ddp, one of Lightning's variants of ddp, or fsdp, "
-                f"got {trainer.strategy!r}"
+                f"trainer.strategy must be one of {', '.join(STRATEGIES)}, got {trainer.strategy!r}"
             )
         if trainer.strategy == "fsdp" and trainer.precision not in ("32", "bf16-mixed"):
             raise ValueError(

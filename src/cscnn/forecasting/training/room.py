@@ -49,8 +49,8 @@ def check_precision(config: TrainConfig, forecaster: Forecaster, data: WindowDat
     """Raise if a network has operations that do not know weights of 16 bits."""
     if config.trainer.precision != "bf16-true":
         return
-    half = copy.deepcopy(forecaster).to(torch.bfloat16)
     try:
+        half = copy.deepcopy(forecaster).to(torch.bfloat16)
         with torch.no_grad():
             half.loss(collate([data.train_windows()[0]]))
     except RuntimeError as error:

@@ -15,6 +15,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
+from cscnn.forecasting.training.config import UNUSED
 from cscnn.forecasting.training.launch import launcher_for
 
 
@@ -22,14 +23,17 @@ def strategy(name: str, world: int) -> Any:
     """What Lightning's trainer shall do with several devices.
 
     Args:
-        name: ``"auto"``, ``"ddp"``, ``"fsdp"``, or a variant of ddp that Lightning knows.
-            Others that split parameters are left out: `gathered` joins what ``fully_shard``
-            splits.
+        name: one of `cscnn.forecasting.training.config.STRATEGIES`. Others of Lightning start
+            processes in ways of their own, or split parameters such that `gathered` cannot join
+            them.
         world: number of devices.
     """
-    if name == "ddp" or (name == "auto" and world > 1):
-        return Replicated(**constant_buffers(nn.parallel.DistributedDataParallel))
-    return Sharded(world) if name == "fsdp" else name
+    if name == "fsdp":
+        return Sharded(world)
+    if name == "auto" and world == 1:
+        return name
+    options = constant_buffers(nn.parallel.DistributedDataParallel)
+    return Replicated(find_unused_parameters=name == UNUSED, **options)
 
 
 def constant_buffers(replicate: Any) -> dict[str, Any]:

@@ -19,12 +19,14 @@ from lightning.pytorch.utilities import rank_zero_only
 
 from cscnn._util.files import remove_leftovers
 from cscnn._util.jsonform import from_json, write_json
+from cscnn._util.locks import locked
 from cscnn._util.machine import peak_memory
 from cscnn._util.progress import Bar
 from cscnn.forecasting.forecaster import Forecaster
 from cscnn.forecasting.receptive_field import default_margin
-from cscnn.forecasting.runs import Run
+from cscnn.forecasting.runs import TRAINED, Run
 from cscnn.forecasting.training.callbacks import (
+    FORMAT,
     AtomicCheckpoint,
     RunFolder,
     TrainingBar,
@@ -49,12 +51,6 @@ from cscnn.networks import recompute_blocks
 #: What may change between a run and its continuation.
 FREE = ("accelerator", "devices", "nodes", "strategy", "epochs", "progress", "tensorboard")
 
-#: Files of a run's folder that training writes.
-WRITTEN = (
-    "config.json", "units.json", "metrics.csv", "model.safetensors", "diagnosis.safetensors",
-    "state.ckpt",
-)  # fmt: skip
-
 #: Remarks of Lightning and torch that are of no use to people who train.
 NOISE = (
     ".*does not have many workers",
@@ -76,7 +72,8 @@ def train(config: TrainConfig, units: Units | None = None) -> Run:
         units: in which the network shall compute; by default fitted to the training data.
     """
     config.check()
-    with quietly():
+    follow_parent()
+    with quietly(), _alone(config):
         return _train(config, units)
 
 
@@ -92,8 +89,23 @@ def quietly() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def _alone(config: TrainConfig) -> Iterator[None]:
+    """No other run writes into the folder meanwhile; the first process of a run sees to it."""
+    folder = config.folder
+    if folder.is_file():
+        raise FileExistsError(f"--out {folder} is a file: a run needs a folder of its own")
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder / ".lock", str(folder)) if _writes() else contextlib.nullcontext():
+        yield
+
+
+def _writes() -> bool:
+    """Whether this process of a run is the one that writes files."""
+    return int(getattr(rank_zero_only, "rank", 0)) == 0
+
+
 def _train(config: TrainConfig, units: Units | None) -> Run:
-    follow_parent()
     progress = prepare(config)
     lightning.seed_everything(config.seed, workers=True, verbose=False)
     epoch = 0 if progress is None else progress.epochs
@@ -114,7 +126,7 @@ def _train(config: TrainConfig, units: Units | None) -> Run:
         check_precision(config, module.forecaster, data)
         check_room(config, module.network, data)
         signals = Signals()
-        trainer = make_trainer(config, [signals], identity)
+        trainer = make_trainer(config, identity, [signals])
         begin(config, given if progress is None else None)
         with signals.installed(trainer):
             _fit(config, trainer, module, data, None if progress is None else _state(config))
@@ -188,11 +200,8 @@ class Progress:
 
 
 def prepare(config: TrainConfig) -> Progress | None:
-    """Make the folder of a run, or check that it is of the same one; how far it is, if it began."""
+    """Check that a folder is empty or of the same run; how far that is, if it began."""
     folder = config.folder
-    if folder.is_file():
-        raise FileExistsError(f"--out {folder} is a file: a run needs a folder of its own")
-    folder.mkdir(parents=True, exist_ok=True)
     if (folder / "config.json").exists():
         old, new = _fixed(Run(folder).config().to_dict()), _fixed(config.to_dict())
         if old != new:
@@ -209,7 +218,8 @@ def prepare(config: TrainConfig) -> Progress | None:
     progress = read_progress(state)
     if not (folder / "model.safetensors").is_file():
         raise ValueError(
-            f"{folder} has lost its best weights, model.safetensors: remove {state} to start anew"
+            f"{folder} has lost its best weights, model.safetensors: put the file back, or choose "
+            "another --out"
         )
     if config.trainer.epochs < progress.epochs:
         raise ValueError(
@@ -226,8 +236,8 @@ def begin(config: TrainConfig, units: Units | None = None) -> None:
         config: of the run.
         units: that the caller gave, so that a run that is killed in its first epoch keeps them.
     """
-    if getattr(rank_zero_only, "rank", 0) == 0:  # which alone writes
-        remove_leftovers(*(config.folder / name for name in WRITTEN))
+    if _writes():
+        remove_leftovers(*(config.folder / name for name in TRAINED))
         if units is not None:
             write_json(
                 config.folder / "units.json", units
@@ -236,7 +246,7 @@ def begin(config: TrainConfig, units: Units | None = None) -> None:
 
 
 def read_progress(state: Path) -> Progress:
-    """Read a state, executing nothing in it, or say that it is damaged.
+    """Read a state, executing nothing in it, or say that it is damaged or of another version.
 
     It is a zip archive, which has a checksum of each of its parts; torch does not look at them.
     """
@@ -246,16 +256,23 @@ def read_progress(state: Path) -> Progress:
                 raise ValueError(f"the checksum of {part} is wrong")
         content = torch.load(state, map_location="cpu", weights_only=True)
         saved = content["callbacks"][RunFolder.__qualname__]
-        return Progress(
-            int(content["epoch"]) + 1,
-            from_json(Units, saved["units"]),
-            from_json(DataIdentity, saved["data"]),
-        )
+        written = saved.get("format", 0)
+        if written == FORMAT:
+            return Progress(
+                int(content["epoch"]) + 1,
+                from_json(Units, saved["units"]),
+                from_json(DataIdentity, saved["data"]),
+            )
     except Exception as error:
         reason = " ".join(str(error).split())[:300]
         raise ValueError(
-            f"{state} is damaged or not a state of a run; remove it to start anew: {reason}"
+            f"{state} is damaged or not a state of a run: put back a copy of it, or choose another "
+            f"--out to start anew ({reason})"
         ) from error
+    raise ValueError(
+        f"{state} was written by {'an older' if written < FORMAT else 'a newer'} cscnn: it has "
+        f"format {written}, expected {FORMAT}; go on with that version, or choose another --out"
+    )
 
 
 def _fixed(config: dict[str, Any]) -> dict[str, Any]:
@@ -296,14 +313,14 @@ def build_forecaster(config: TrainConfig, data: WindowData, units: Units) -> For
 
 
 def make_trainer(
-    config: TrainConfig, more: Sequence[Callback] = (), data: DataIdentity | None = None
+    config: TrainConfig, data: DataIdentity, more: Sequence[Callback] = ()
 ) -> lightning.Trainer:
     """Lightning's trainer for a run, with further callbacks; data are remembered in the state."""
     options = config.trainer
     callbacks: list[Any] = []
     if config.optimizer.ema:
         callbacks.append(WeightAverage(config.optimizer.ema))
-    callbacks.append(RunFolder(config.folder, options.patience, data))
+    callbacks.append(RunFolder(config.folder, data, options.patience))
     if options.progress:
         callbacks.append(TrainingBar())
     callbacks += more
@@ -337,7 +354,14 @@ def plan(config: TrainConfig) -> dict[str, Any]:
     """What a run would do: devices, batches, steps, parameters, memory of a step."""
     config.check()
     data = WindowData(config.data, config.seed, config.trainer.steps)
-    forecaster = build_forecaster(config, data, data.fit_units(Bar("trajectories")))
+    with contextlib.closing(data):
+        forecaster = build_forecaster(config, data, data.fit_units(Bar("trajectories")))
+        check_precision(config, forecaster, data)
+        check_room(config, forecaster.network, data)
+        return _measure(config, forecaster, data)
+
+
+def _measure(config: TrainConfig, forecaster: Forecaster, data: WindowData) -> dict[str, Any]:
     batch = collate([data.train_windows()[0]])
     parameters = list(forecaster.network.parameters())
     world = config.trainer.devices * config.trainer.nodes
