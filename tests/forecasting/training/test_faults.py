@@ -223,3 +223,24 @@ def test_a_full_disk_loses_nothing(name: str, data: Path, tmp_path: Path) -> Non
     assert not list(run.folder.glob("*.tmp")) + list(run.folder.glob(".*"))
     assert Run(run.folder).forecaster().n_parameters() > 0
     assert same(undisturbed, train(run))
+
+
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_a_start_that_fails_leaves_the_folder_free(split: str, data: Path, tmp_path: Path) -> None:
+    """The corrected command starts in it."""
+    run = config(data, tmp_path / "run", trainer__epochs=1)
+    right = getattr(run.data, split)
+    setattr(run.data, split, str(tmp_path / "absent.h5"))
+    with pytest.raises(FileNotFoundError, match=r"absent\.h5"):
+        train(run)
+    setattr(run.data, split, right)
+    assert train(run).forecaster()
+
+
+def test_a_lost_state_does_not_cost_the_weights(data: Path, tmp_path: Path) -> None:
+    run = train(config(data, tmp_path / "run", trainer__epochs=2))
+    before = run.file("model.safetensors").read_bytes()
+    run.file("state.ckpt").unlink()
+    with pytest.raises(ValueError, match=r"its state\.ckpt is gone: put the file back"):
+        train(config(data, tmp_path / "run", trainer__epochs=2))
+    assert run.file("model.safetensors").read_bytes() == before

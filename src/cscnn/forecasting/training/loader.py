@@ -137,6 +137,13 @@ class WindowData(lightning.LightningDataModule):
             train, FileIdentity.of(self._open(path, "validate with")) if path else None
         )
 
+    def check_splits(self) -> None:
+        """Raise if validation or test data are missing or of another task: now, not after hours."""
+        self.valid_windows()
+        if self.config.test:
+            with coarse(open_fields(self.config.test), self.config.coarsen) as test:
+                self.task.check_data(test.header)
+
     def grid(self) -> tuple[int, ...]:
         """Points along each axis of the network's input."""
         grid = coarse(self.source, self.config.coarsen).header.grid

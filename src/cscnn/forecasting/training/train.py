@@ -123,6 +123,7 @@ def _train(config: TrainConfig, units: Units | None) -> Run:
             compile=config.trainer.compile,
             loss=config.loss,
         )
+        data.check_splits()
         check_precision(config, module.forecaster, data)
         check_room(config, module.network, data)
         signals = Signals()
@@ -214,6 +215,7 @@ def prepare(config: TrainConfig) -> Progress | None:
             )
     state = _state(config)
     if not state.exists():
+        _check_no_state_was_lost(folder)
         return None
     progress = read_progress(state)
     if not (folder / "model.safetensors").is_file():
@@ -227,6 +229,15 @@ def prepare(config: TrainConfig) -> Progress | None:
             f"{config.trainer.epochs}"
         )
     return progress
+
+
+def _check_no_state_was_lost(folder: Path) -> None:
+    """Raise if a run without a state had finished epochs, which starting anew would replace."""
+    if (folder / "metrics.csv").is_file() and len(Run(folder).metrics()) > 1:  # one: killed in it
+        raise ValueError(
+            f"{folder} has weights and metrics, but its state.ckpt is gone: put the file back, or "
+            "choose another --out"
+        )
 
 
 def begin(config: TrainConfig, units: Units | None = None) -> None:
@@ -356,6 +367,7 @@ def plan(config: TrainConfig) -> dict[str, Any]:
     data = WindowData(config.data, config.seed, config.trainer.steps)
     with contextlib.closing(data):
         forecaster = build_forecaster(config, data, data.fit_units(Bar("trajectories")))
+        data.check_splits()
         check_precision(config, forecaster, data)
         check_room(config, forecaster.network, data)
         return _measure(config, forecaster, data)
