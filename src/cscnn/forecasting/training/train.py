@@ -250,9 +250,8 @@ def begin(config: TrainConfig, units: Units | None = None) -> None:
     if _writes():
         remove_leftovers(*(config.folder / name for name in TRAINED))
         if units is not None:
-            write_json(
-                config.folder / "units.json", units
-            )  # first: with a config it can be resumed
+            # first: with a config it can be resumed
+            write_json(config.folder / "units.json", units)
         write_json(config.folder / "config.json", config)
 
 
