@@ -107,7 +107,8 @@ class _Operators:
         self.axes = differences.axes(grid)
         self.plan = differences.plan(adjoint)
         self.adjoint, self.like = adjoint, like
-        self._buffers: dict[str, Tensor] = {}
+        self._memory: dict[str, Tensor] = {}
+        self._buffers: dict[tuple[str, tuple[int, ...]], Tensor] = {}
 
     @property
     def grid(self) -> tuple[int, ...]:
@@ -164,10 +165,14 @@ class _Operators:
 
     def _buffer(self, name: str, *shape: int) -> Tensor:
         """Memory that is used again for every box."""
-        size = math.prod(shape)
-        if name not in self._buffers or self._buffers[name].numel() < size:
-            self._buffers[name] = self.like.new_empty(size)
-        return self._buffers[name][:size].view(shape)
+        buffer = self._buffers.get((name, shape))
+        if buffer is None:
+            size = math.prod(shape)
+            memory = self._memory.get(name)
+            if memory is None or memory.numel() < size:
+                memory = self._memory[name] = self.like.new_empty(size)
+            buffer = self._buffers[name, shape] = memory[:size].view(shape)
+        return buffer
 
     def _before_first_axis(
         self, blade: Tensor, plan: BladePlan, pieces: Sequence[Piece]
