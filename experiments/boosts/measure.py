@@ -49,6 +49,7 @@ def run_trial(trial: Trial, results: Results) -> Record:
         trial.name, trial.setting.name, trial.key, trial.plan(),
         spacing=trial.setting.spacing_at(trial.refinement),
         displacement=trial.later * trial.setting.spacing_at(trial.refinement),
+        variant=trial.variant,
         padding=trial.padding, rate=trial.rate, seed=trial.seed,
         machine={**machine(), "cscnn": cscnn.__version__},
     )  # fmt: skip

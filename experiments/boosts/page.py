@@ -57,9 +57,12 @@ values is perfect there. Errors measured in the middle are those of a look-up, n
 
 New events lie at the open border of time, where the taps reach beyond the data. What is put there
 decides as much as the kernel. Zeros are an edge that does not move with the observer.
-`open_padding: extrapolate` continues the fields instead, which makes differences one-sided. Each
-model has the padding and the learning rate that are best for it on validation data at rest.
-Points within a margin of the borders of space do not count.
+`open_padding: extrapolate` continues the fields instead, which makes differences one-sided. Points
+within a margin of the borders of space do not count.
+
+All models have the same windows, data, steps, and number of parameters. For each of them the same
+search chooses, on validation data at rest, one thing after the other: a variant (the order of
+derivatives, or the width of the networks that make kernels), the padding, the learning rate.
 """
 
 
@@ -98,7 +101,7 @@ def _section(results: Results, task: str) -> list[str]:
         return lines
     lines += [
         "Relative error of new events by rapidity of the observer: mean over seeds, and half the "
-        "distance of the best and the worst. Validation error at rest chose padding and rate.",
+        "distance of the best and the worst. Variant, padding and rate were chosen at rest.",
         "",
         *_table(results, task, found),
         "",
@@ -126,18 +129,18 @@ def _setting_line(setting: Setting) -> str:
 
 def _table(results: Results, task: str, found: Sequence[Record]) -> list[str]:
     setting = results.settings[task]
-    head = ["model", *(f"{r:g}" for r in setting.rapidities), "padding", "rate", "parameters"]
+    head = ["model", *(f"{r:g}" for r in setting.rapidities), "chosen", "parameters"]
     rows = [_row(head), "|---|" + "---:|" * (len(head) - 1)]
     for key in setting.models:
         own = [r for r in found if r.model == key]
         if own:
             first = own[0]
             cells = [score([r.error(rapidity) for r in own]) for rapidity in setting.rapidities]
-            cells += [first.padding, f"{first.rate:g}", f"{first.parameters:,}"]
+            cells += [f"{first.variant}, {first.padding}, {first.rate:g}", f"{first.parameters:,}"]
             rows.append(_row([results.models[key].label, *cells]))
     if trained := [r for r in found if r.persistence]:
         cells = [f"{error:.3f}" for error in trained[0].persistence]
-        rows.append(_row(["the last known frame stays", *cells, "", "", ""]))
+        rows.append(_row(["the last known frame stays", *cells, "", ""]))
     return rows
 
 
@@ -184,7 +187,7 @@ def _limits(results: Results) -> list[str]:
 
 REASONS = {
     "resolution": "the same region of spacetime with other distances of points, and the same taps. "
-    "Padding and learning rate are those chosen on the grid of the comparison. On coarse grids "
+    "Options are those chosen on the grid of the comparison. On coarse grids "
     "differences are poor, above all for contracted solitons. On fine grids the same taps see less "
     "of the past, so errors at rest may grow.",
     "displacement": "a forecast that is later by more has to be continued farther from what the "

@@ -35,11 +35,13 @@ class Model:
         label: for people.
         name: in the registry of networks.
         options: of the network.
+        variants: name -> further options, of which the best are chosen.
     """
 
     label: str
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"usual": {}})
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class Setting:
     refinements: tuple[int, ...] = ()
     displacements: tuple[int, ...] = ()
     seeds: int = 3
-    checks: int = 10
+    checks: int = 5
     warmup: int = 20
     rapidities: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)
     observed: int = 32
@@ -133,6 +135,7 @@ class Trial:
         setting: the task.
         key: of the model.
         model: the network.
+        variant: of its options.
         padding: of open borders.
         rate: learning rate.
         seed: of weights and of the order of the data.
@@ -143,6 +146,7 @@ class Trial:
     setting: Setting
     key: str
     model: Model
+    variant: str
     padding: str
     rate: float
     seed: int
@@ -152,15 +156,22 @@ class Trial:
     @property
     def name(self) -> str:
         """Of its folder and its record."""
+        variant = self.variant.replace(" ", "_")
         return (
-            f"{self.setting.name}-{self.key}-grid{self.refinement}-later{self.displacement}-"
-            f"{self.padding}-lr{self.rate:g}-s{self.seed}"
+            f"{self.setting.name}-{self.key}-{variant}-grid{self.refinement}-"
+            f"later{self.displacement}-{self.padding}-lr{self.rate:g}-s{self.seed}"
         )
 
     @property
     def later(self) -> int:
         """Frames by which the forecast is later."""
         return self.setting.frames_out * self.displacement * self.refinement
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Of the network."""
+        model = self.model
+        return {**self.setting.network, **model.options, **model.variants[self.variant]}
 
     def config(self, data: Path, runs: Path) -> TrainConfig:
         """The configuration of the training.
@@ -184,12 +195,12 @@ class Trial:
                 open_padding=self.padding,
                 batch=setting.batch,
                 per_trajectory=math.ceil(per_check * setting.batch / setting.splits["train"]),
-                valid_windows=64,
+                valid_windows=48,
             ),
             model=ModelConfig(
                 name=self.model.name,
                 params=setting.params,
-                options={**setting.network, **self.model.options},
+                options=self.options,
             ),
             optimizer=OptimizerConfig(
                 lr=self.rate, schedule="cosine", final_lr=1e-2, warmup=setting.warmup
@@ -200,7 +211,7 @@ class Trial:
     def plan(self) -> dict[str, Any]:
         """All that the result depends on, as JSON."""
         setting = {k: v for k, v in to_json(self.setting).items() if k not in SCHEDULING}
-        network = {"name": self.model.name, "options": to_json(self.model.options)}
+        network = {"name": self.model.name, "options": to_json(self.options)}
         return {
             "version": VERSION,
             "setting": setting,

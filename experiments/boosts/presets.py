@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from experiments.boosts.plan import Model, Setting
 
-SMALL_NETWORKS = {"hidden_dim": 4}  #: that make kernels: what they do not take is left for channels
+
+def _kernel_networks(name: str, *widths: int) -> dict[str, dict[str, Any]]:
+    """Widths of the networks that make kernels: what they do not take is left for channels."""
+    return {f"width {w}": {"kernel": {"name": name, "hidden_dim": w}} for w in widths}
+
+
+PRODUCTS = {"activation": "product"}
 
 MODELS = {
-    "resnet": Model("ResNet", "resnet"),
+    "resnet": Model(
+        "ResNet", "resnet", variants={"normalised": {}, "not normalised": {"norm": False}}
+    ),
     "implicit": Model(
-        "CS-ResNet, implicit kernels (the paper's)", "cs_resnet",
-        {"kernel": {"name": "implicit", **SMALL_NETWORKS}, "activation": "product"},
+        "CS-ResNet, implicit kernels (the paper's)", "cs_resnet", PRODUCTS,
+        _kernel_networks("implicit", 2, 4),
     ),
     "complete": Model(
-        "CS-ResNet, complete kernels", "cs_resnet",
-        {"kernel": {"name": "complete", **SMALL_NETWORKS}, "activation": "product"},
+        "CS-ResNet, complete kernels", "cs_resnet", PRODUCTS, _kernel_networks("complete", 4, 8)
     ),
     "differential": Model(
-        "CS-ResNet, differential kernels", "cs_resnet",
-        {"kernel": "differential", "activation": "product"},
+        "CS-ResNet, differential kernels", "cs_resnet", PRODUCTS,
+        {f"order {n}": {"kernel": {"name": "differential", "order": n}} for n in (2, 4)},
     ),
 }  # fmt: skip
 
-RATES = (1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2)
+RATES = (1.5e-3, 3e-3, 6e-3, 1.2e-2, 2.4e-2)
 
 SETTINGS = {
     "sine_gordon": Setting(
@@ -57,7 +66,7 @@ SETTINGS = {
         margin=6,
         options={"height": 4.0},
         splits={"train": 64, "valid": 8, "test": 16},
-        params=12_000,
+        params=12_450,
         network={"blocks": 2, "kernel_size": 5},
         steps=300,
         batch=1,
@@ -77,11 +86,11 @@ SETTINGS = {
         margin=2,
         options={"clearance": 3.0},
         splits={"train": 16, "valid": 2, "test": 4},
-        params=6_000,
+        params=6_150,
         network={"blocks": 1, "kernel_size": 5},
         steps=60,
         batch=1,
-        rates=(4e-3,),
+        rates=(6e-3,),
         paddings=("extrapolate", "zeros"),
         models=("complete", "differential"),  # the plain one has at most three axes
         seeds=1,

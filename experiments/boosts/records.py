@@ -25,7 +25,7 @@ class Record:
         plan: all that the result depends on, see `Trial.plan`.
         spacing: distance of points.
         displacement: by how much the forecast is later, in units of length.
-        padding, rate, seed: see `Trial`.
+        variant, padding, rate, seed: see `Trial`.
         machine: on which it ran, with versions.
         seconds: of training and measuring.
         parameters: of the network.
@@ -43,6 +43,7 @@ class Record:
     plan: dict[str, Any]
     spacing: float
     displacement: float
+    variant: str
     padding: str
     rate: float
     seed: int

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from experiments.boosts import PARTS, records
 from experiments.boosts.plan import Model, Setting, Trial
 from experiments.boosts.records import Record
 
-Choice = tuple[str, float]  #: padding and learning rate
+Choice = tuple[str, str, float]  #: variant, padding and learning rate
 
 
 class Results:
@@ -48,27 +48,32 @@ class Results:
                 return record
         return None
 
-    # --- the search for padding and learning rate -------------------------------------------------
+    # --- the search for variant, padding and learning rate ----------------------------------------
 
     def search(self, task: str, key: str) -> tuple[list[Trial], Choice | None]:
         """Trials of the search, as far as it is known what to try, and its result when it is over.
 
-        On the validation split, at rest: first the best padding at the middle learning rate, then
-        with that padding rates beside the best one, until none of its neighbours is better.
+        On the validation split, at rest, one thing after the other: the best variant with the first
+        padding and the middle learning rate; the best padding; then rates beside the best one,
+        until none of its neighbours is better.
         """
-        setting = self.settings[task]
+        setting, variants = self.settings[task], self.models[key].variants
         middle = setting.rates[len(setting.rates) // 2]
-        tried = {(padding, middle) for padding in setting.paddings}
-        while True:
-            trials = {choice: self._trial(task, key, choice) for choice in sorted(tried)}
-            errors = {choice: self._valid(trial) for choice, trial in trials.items()}
+        stages: list[Callable[[Choice], Iterable[Choice]]] = [
+            lambda best: ((variant, *best[1:]) for variant in variants),
+            lambda best: ((best[0], padding, best[2]) for padding in setting.paddings),
+            *[lambda best: ((*best[:2], r) for r in beside(setting.rates, best[2]))]
+            * len(setting.rates),
+        ]
+        best: Choice = (next(iter(variants)), setting.paddings[0], middle)
+        tried: dict[Choice, Trial] = {}
+        for stage in stages:
+            tried |= {choice: self._trial(task, key, choice) for choice in (best, *stage(best))}
+            errors = {choice: self._valid(trial) for choice, trial in tried.items()}
             if None in errors.values():
-                return list(trials.values()), None
+                return list(tried.values()), None
             best = min(errors, key=lambda choice: errors[choice] or 0.0)
-            more = {(best[0], rate) for rate in beside(setting.rates, best[1])} - tried
-            if not more:
-                return list(trials.values()), best
-            tried |= more
+        return list(tried.values()), best
 
     def _valid(self, trial: Trial) -> float | None:
         """Error on the validation split, infinite if diverged; None if it has not been run."""
@@ -120,7 +125,7 @@ class Results:
         setting, gaps = self.settings[task], []
         unknown = [k for k in setting.models if self.search(task, k)[1] is None]
         if unknown:
-            gaps.append(f"padding and learning rate of {', '.join(unknown)}")
+            gaps.append(f"options of {', '.join(unknown)}")
         for part in PARTS:
             lost = [t for t in self.trials(task, part) if self.find(t) is None]
             if lost:

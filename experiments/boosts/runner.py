@@ -23,7 +23,7 @@ def run(
     workers: int = 1,
     quiet: bool = False,
 ) -> None:
-    """Everything of a task that is not there yet: first the search for padding and rate.
+    """Everything of a task that is not there yet: first the search for options.
 
     Args:
         results: what there is; new records are added to its folder.
@@ -47,7 +47,7 @@ def run(
         for key in results.settings[task].models:
             _, choice = results.search(task, key)
             if choice is not None:
-                print(f"{task}, {key}: padding {choice[0]}, learning rate {choice[1]:g}")
+                print(f"{task}, {key}: {choice[0]}, padding {choice[1]}, rate {choice[2]:g}")
 
 
 def outcome(record: Record) -> str:

@@ -50,7 +50,11 @@ MODELS = {
     "differential": Model(
         "differential",
         "cs_resnet",
-        {"kernel": {"name": "differential", "order": 2}, "kernel_size": 3},
+        {"kernel_size": 3},
+        {
+            f"{a}": {"kernel": {"name": "differential", "order": 2}, "activation": a}
+            for a in ("gate", "product")
+        },
     ),
 }
 
@@ -83,11 +87,16 @@ def test_every_part_has_its_records(finished: Results) -> None:
 
 
 @pytest.mark.slow
-def test_paddings_and_rates_are_chosen_at_rest(finished: Results) -> None:
+def test_options_are_chosen_at_rest(finished: Results) -> None:
     trials, choice = finished.search("sine_gordon", "resnet")
     assert {(t.padding, t.rate) for t in trials} >= {("extrapolate", 1e-2), ("zeros", 1e-2)}
-    valid = {(t.padding, t.rate): finished.find(t).valid for t in trials}  # type: ignore[union-attr]
+    valid = {(t.variant, t.padding, t.rate): finished.find(t).valid for t in trials}  # type: ignore[union-attr]
     assert choice == min(valid, key=lambda key: valid[key] or math.inf)
+    trials, choice = finished.search("sine_gordon", "differential")
+    assert choice is not None
+    assert {t.variant for t in trials} == {"gate", "product"}
+    other = ({"gate", "product"} - {choice[0]}).pop()
+    assert {t.padding for t in trials if t.variant == other} == {"extrapolate"}  # not pursued
     assert beside((1.0, 2.0, 3.0), 2.0) == (1.0, 3.0)
     assert beside((1.0, 2.0, 3.0), 3.0) == (2.0,)
 
@@ -152,7 +161,8 @@ def record(model: str, errors: tuple[float, ...], seed: int = 0, spacing: float 
     """Of a training that was not run."""
     return Record(
         f"{model}-{spacing}-{seed}", "sine_gordon", model, {}, spacing=spacing, displacement=0.8,
-        padding="zeros", rate=1e-3, seed=seed, machine={}, rapidities=(0.0, 0.5, 0.75),
+        variant="usual", padding="zeros", rate=1e-3, seed=seed, machine={},
+        rapidities=(0.0, 0.5, 0.75),
         errors=errors,
     )  # fmt: skip
 
