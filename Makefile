@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 endif
 WORKERS ?= auto
 
-.PHONY: help demo test test-fast test-external test-core lint oracles bench models figures examples study clean
+.PHONY: help demo test test-fast test-external test-core lint oracles bench models figures examples study boosts clean
 help:
 	@echo "make demo   the main job: simulate, train two models, evaluate, report (minutes)"
 	@echo "make test   all tests"
@@ -19,6 +19,7 @@ help:
 	@echo "make models  what each network costs on each task; writes docs/models.md"
 	@echo "make figures  the pictures of the README and of the data cards, into docs/figures"
 	@echo "make study  the paper's comparisons at a small size (hours); writes docs/results.md"
+	@echo "make boosts  networks trained at rest, seen in motion (hours); writes docs/boosts.md"
 	@echo "make examples  learn on the sphere, on spacetime events and on anti-de Sitter space (minutes)"
 	@echo "make clean  remove .venv and caches"
 
@@ -80,6 +81,9 @@ figures: $(VENV)/.dev
 
 study: $(VENV)/.dev
 	$(BIN)/python -m experiments.paper --preset small --out study --page docs
+
+boosts: $(VENV)/.dev
+	$(BIN)/python -m experiments.boosts --out boosts --page docs
 
 examples: $(VENV)/.dev
 	$(BIN)/python examples/sphere.py --figure docs/figures/sphere.png

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import multiprocessing
-import multiprocessing.connection
-import os
 import shutil
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-
-import torch
 
 from cscnn._util.files import write_text
 from cscnn._util.jsonform import from_json, read_json, to_json, write_json
@@ -140,16 +134,3 @@ def prepare_data(trials: Sequence[Trial], results: Results, workers: int, bar: B
 
 def _units_file(setting: Setting, results: Results) -> Path:
     return results.data(setting.task, "train").with_name("units.json")
-
-
-def start_worker(threads: int) -> None:
-    """Settings of a process that runs trials. It ends with the one that started it."""
-    torch.set_num_threads(threads)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def follow() -> None:
-        multiprocessing.connection.wait([parent.sentinel])
-        os._exit(1)  # what has been trained is kept; nobody waits for more
-
-    threading.Thread(target=follow, daemon=True).start()

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 
-import torch
-
 from cscnn._util.progress import Bar, duration
-from experiments.paper.measure import prepare_data, run_timed, start_worker
+from experiments.paper.measure import prepare_data, run_timed
 from experiments.paper.plan import Trial
 from experiments.paper.records import Record
 from experiments.paper.results import Results
 from experiments.paper.timing import compare_seconds
+from experiments.pool import run_all, threads_for
 
 
 @dataclass
@@ -60,7 +56,7 @@ class Runner:
         if {*trained} <= timed or not timed <= {*trained} or not has_data:
             return
         bar = Bar("rounds", quiet=self.quiet)
-        timing = compare_seconds(list(trained.values()), results, self._threads, bar)
+        timing = compare_seconds(list(trained.values()), results, threads_for(self.workers), bar)
         results.keep_timing(task, timing)
 
     def run_trials(self, title: str, trials: list[Trial]) -> None:
@@ -80,32 +76,9 @@ class Runner:
         if lost := self._missing(trials):
             raise RuntimeError(f"there is no record {results.file(lost[0].name)}")
 
-    @property
-    def _threads(self) -> int:
-        """Of each training."""
-        if self.workers == 1:
-            return torch.get_num_threads()
-        return max(1, (os.cpu_count() or 1) // self.workers)
-
     def _finished(self, trials: list[Trial]) -> Iterator[tuple[Trial, Record, float]]:
         """Records and seconds, in the order in which they are finished."""
-        if self.workers == 1:
-            yield from (run_timed(trial, self.results) for trial in trials)
-            return
-        pool = ProcessPoolExecutor(
-            min(self.workers, len(trials)),
-            mp_context=multiprocessing.get_context("spawn"),
-            initializer=start_worker,
-            initargs=(self._threads,),
-        )
-        folder = Results(self.results.study, self.results.out)  # known records stay here
-        try:
-            jobs = [pool.submit(run_timed, trial, folder) for trial in trials]
-            for job in as_completed(jobs):
-                yield job.result()
-        except BaseException:  # do not wait for trainings to end
-            for process in list(pool._processes.values()):
-                process.terminate()
-            raise
-        finally:
-            pool.shutdown(cancel_futures=True)
+        results = self.results
+        if self.workers > 1:
+            results = Results(results.study, results.out)  # known records stay here
+        return run_all(run_timed, [(trial, results) for trial in trials], self.workers)

@@ -106,7 +106,7 @@ def test_workers_end_with_their_parent() -> None:
 PARENT = """
 import multiprocessing, os, time
 from concurrent.futures import ProcessPoolExecutor
-from experiments.paper.measure import start_worker
+from experiments.pool import start_worker
 
 if __name__ == "__main__":
     context = multiprocessing.get_context("spawn")
