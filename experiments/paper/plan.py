@@ -191,7 +191,8 @@ class Trial:
         """
         setting = self.setting
         per_check = round(self.step_factor * setting.steps / setting.checks)
-        data_options = DataConfig(**setting.data)
+        # all of the grid counts unless a setting says otherwise, as in the published records
+        data_options = DataConfig(**{"margin": 0, **setting.data})
         files: dict[str, Any] = {
             split: str(data / setting.task / f"{split}.h5") for split in SPLITS
         }
