@@ -62,7 +62,7 @@ def run_trial(trial: Trial, results: Results) -> Record:
     except NonFiniteLoss as error:
         record = replace(record, valid=None, errors=(), diverged=str(error))
     record = replace(record, seconds=time.monotonic() - start)
-    results.keep(record)
+    results.store.keep(record)
     shutil.rmtree(config.folder)  # the record has all that is wanted
     return record
 

@@ -61,8 +61,9 @@ decides as much as the kernel. Zeros are an edge that does not move with the obs
 within a margin of the borders of space do not count.
 
 All models have the same windows, data, steps, and number of parameters. For each of them the same
-search chooses, on validation data at rest, one thing after the other: a variant (the order of
-derivatives, or the width of the networks that make kernels), the padding, the learning rate.
+search chooses, on validation data at rest, a variant (the order of derivatives, or the width of the
+networks that make kernels), the padding and the learning rate: it changes one of them at a time,
+and ends when no change is better.
 """
 
 
@@ -197,7 +198,7 @@ REASONS = {
 DISCONTINUITIES = """\
 Differences need fields that are smooth at the distance of points. A kink contracted at rapidity 1
 is few points wide, and errors there are those of the last column of the first table. Shocks and
-jumps are worse: they are not resolved on any grid. Nothing here measures them."""
+jumps are worse: they are not resolved on any grid. [theory.md](theory.md) has numbers for discs."""
 
 
 def _ratio(own: Sequence[Record]) -> list[str]:

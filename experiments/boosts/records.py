@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cscnn._util.files import write_text
-from cscnn._util.jsonform import from_json, read_json, to_json
+from experiments import archive
 
 FORMAT = 1  #: of files; raised when entries change their meaning
 
@@ -66,28 +64,11 @@ class Record:
         return self.errors[self.rapidities.index(rapidity)]
 
 
-@dataclass(frozen=True)
-class Archive:
-    """A file of records."""
-
-    format: int
-    records: list[Record]
-
-
 def save(path: Path, records: Iterable[Record]) -> None:
-    """Write a JSON file with a line for each record, whole or not at all."""
-    lines = [json.dumps(to_json(record), allow_nan=False) for record in records]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = f'{{"format": {FORMAT}, "records": [\n' + ",\n".join(lines) + "\n]}\n"
-    write_text(path, text)
+    """Write a file of records, whole or not at all."""
+    archive.save(path, records, FORMAT)
 
 
 def load(path: Path) -> list[Record]:
     """Read what `save` wrote; none if there is no file."""
-    if not path.is_file():
-        return []
-    data = read_json(path)
-    version = data.get("format") if isinstance(data, dict) else None
-    if version != FORMAT:
-        raise ValueError(f"{path}: the format of records must be {FORMAT}, got {version!r}")
-    return from_json(Archive, data, str(path)).records
+    return archive.load(path, Record, FORMAT)

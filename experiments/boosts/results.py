@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from experiments import archive
 from experiments.boosts import PARTS, records
 from experiments.boosts.plan import Model, Setting, Trial
 from experiments.boosts.records import Record
@@ -31,49 +32,40 @@ class Results:
         known: Iterable[Record] = (),
     ):
         self.settings, self.models, self.out = settings, models, out
-        self.known = {record.name: record for record in known}
-
-    def file(self, name: str) -> Path:
-        """Where the record of a trial is kept."""
-        return self.out / "records" / f"{name}.json"
-
-    def keep(self, record: Record) -> None:
-        """Write the record of a trial."""
-        records.save(self.file(record.name), [record])
+        self.store = archive.Store(out / "records", Record, records.FORMAT, known)
 
     def find(self, trial: Trial) -> Record | None:
         """The record of a trial, if it has been run."""
-        for record in (*records.load(self.file(trial.name)), self.known.get(trial.name)):
-            if record is not None and record.plan == trial.plan():
-                return record
-        return None
+        return self.store.find(trial.name, trial.plan())
 
     # --- the search for variant, padding and learning rate ----------------------------------------
 
     def search(self, task: str, key: str) -> tuple[list[Trial], Choice | None]:
         """Trials of the search, as far as it is known what to try, and its result when it is over.
 
-        On the validation split, at rest, one thing after the other: the best variant with the first
-        padding and the middle learning rate; the best padding; then rates beside the best one,
-        until none of its neighbours is better.
+        On the validation split, at rest: whatever differs from the best choice in one thing, which
+        is its variant, its padding or its learning rate by one place, until nothing is better.
         """
         setting, variants = self.settings[task], self.models[key].variants
         middle = setting.rates[len(setting.rates) // 2]
-        stages: list[Callable[[Choice], Iterable[Choice]]] = [
-            lambda best: ((variant, *best[1:]) for variant in variants),
-            lambda best: ((best[0], padding, best[2]) for padding in setting.paddings),
-            *[lambda best: ((*best[:2], r) for r in beside(setting.rates, best[2]))]
-            * len(setting.rates),
-        ]
         best: Choice = (next(iter(variants)), setting.paddings[0], middle)
         tried: dict[Choice, Trial] = {}
-        for stage in stages:
-            tried |= {choice: self._trial(task, key, choice) for choice in (best, *stage(best))}
+        while True:
+            variant, padding, rate = best
+            around = [
+                best,
+                *((other, padding, rate) for other in variants),
+                *((variant, other, rate) for other in setting.paddings),
+                *((variant, padding, other) for other in beside(setting.rates, rate)),
+            ]
+            tried |= {choice: self._trial(task, key, choice) for choice in around}
             errors = {choice: self._valid(trial) for choice, trial in tried.items()}
             if None in errors.values():
                 return list(tried.values()), None
-            best = min(errors, key=lambda choice: errors[choice] or 0.0)
-        return list(tried.values()), best
+            better = min(errors, key=lambda choice: errors[choice] or 0.0)
+            if better == best:
+                return list(tried.values()), best
+            best = better
 
     def _valid(self, trial: Trial) -> float | None:
         """Error on the validation split, infinite if diverged; None if it has not been run."""

@@ -42,7 +42,7 @@ def run(
                 print(outcome(record), flush=True)
             bar(task, done, len(missing))
         if lost := [trial.name for trial in missing if results.find(trial) is None]:
-            raise RuntimeError(f"there is no record {results.file(lost[0])}")
+            raise RuntimeError(f"there is no record {results.store.file(lost[0])}")
     if not quiet:
         for key in results.settings[task].models:
             _, choice = results.search(task, key)

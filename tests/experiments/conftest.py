@@ -12,7 +12,9 @@ from tests.experiments.tiny import TINY
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """The tiny study, run to its end."""
     results = Results(TINY, tmp_path_factory.mktemp("study"))
-    Runner(results, quiet=True).run("sine_gordon", PARTS)
+    runner = Runner(results, quiet=True)
+    runner.run("sine_gordon", PARTS)
+    runner.measure_seconds("sine_gordon")
     return results
 
 
