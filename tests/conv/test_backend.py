@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from cscnn.conv import use_backend
+from cscnn.conv.derivatives.cost import derivatives_are_faster
+from cscnn.conv.sizes import ConvSizes
 from cscnn.conv.spectral import cost, tune
 from cscnn.conv.spectral.cost import Rates, plan_tiles, spectral_work
 from cscnn.conv.spectral.overlap import cut_axis
@@ -23,21 +25,14 @@ def tuning(tmp_path, monkeypatch):
     cost.reload_rates()
 
 
-def pick(grid, kernel=7, *, batch=1, channels=48, chosen="auto"):
+def sizes_of(grid, kernel=7, *, batch=1, channels=48):
     d = len(grid)
-    return plan_tiles(
-        grid,
-        (kernel,) * d,
-        (0,) * d,
-        (False,) * d,
-        batch,
-        channels,
-        channels,
-        True,
-        4,
-        "cpu",
-        chosen,
-    )
+    shape = grid, (kernel,) * d, (0,) * d, (False,) * d
+    return ConvSizes(*shape, batch, channels, channels, parity=True, itemsize=4)
+
+
+def pick(*args, chosen="auto", **options):
+    return plan_tiles(sizes_of(*args, **options), chosen)
 
 
 def test_large_kernels_are_spectral_and_small_ones_direct(tuning):
@@ -47,6 +42,30 @@ def test_large_kernels_are_spectral_and_small_ones_direct(tuning):
     assert pick((64, 64), kernel=1) is None
     assert pick((64, 64), kernel=3, channels=4) is None
     assert pick((64, 64), kernel=3, channels=4, chosen="spectral") is not None
+
+
+# (grid, taps, channels, batch, circular, parity, itemsize), tiles, whether derivatives are faster.
+CHOICES = [
+    (((512,), 5, 32, 8, False, True, 4), None, True),
+    (((512,), 31, 32, 8, True, True, 4), (16,), True),
+    (((64, 64), 5, 4, 1, True, True, 4), None, False),
+    (((64, 64), 7, 12, 8, True, False, 4), (1, 4), True),
+    (((33, 128), 7, 12, 8, False, True, 8), (1, 8), True),
+    (((32, 32, 32), 5, 12, 1, True, True, 4), (3, 4, 8), True),
+    (((12, 12, 12), 5, 12, 1, False, False, 4), (3, 3, 1), True),
+    (((8, 8, 8, 8), 5, 2, 1, False, True, 4), (1, 2, 1, 1), True),
+]
+
+
+@pytest.mark.parametrize(("shape", "tiles", "derivatives"), CHOICES)
+def test_choices_stay_as_they_are(tuning, shape, tiles, derivatives):
+    """With the default rates; a change of the model is a change of this table."""
+    grid, taps, channels, batch, circular, parity, itemsize = shape
+    d = len(grid)
+    flat, axes = channels << d, (grid, (taps,) * d, (0,) * d, (circular,) * d)
+    sizes = ConvSizes(*axes, batch, flat, flat, parity, itemsize)
+    assert plan_tiles(sizes, "auto") == tiles
+    assert derivatives_are_faster(sizes, ((1,) * d, "O", 2)) == derivatives
 
 
 def test_tiles_grow_with_the_batch(tuning):
@@ -85,7 +104,8 @@ def test_damaged_rates_are_reported_and_ignored(tuning, text):
 def test_work_is_linear_in_tiles_and_batch():
     def operations(count, batch):
         axis = cut_axis(16 * count, 0, False, 3, count)
-        return spectral_work([axis], batch, 64, 64, parity=True, itemsize=4).operations
+        sizes = sizes_of((16 * count,), batch=batch, channels=64)
+        return spectral_work([axis], sizes).operations
 
     kernel = operations(4, 0)
     assert kernel > 0

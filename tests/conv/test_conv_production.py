@@ -8,8 +8,9 @@ import torch
 
 from cscnn import CliffordAlgebra, CliffordSteerableConv
 from cscnn.conv import reuse_kernels
+from cscnn.conv.export import PlainFieldConv
 from cscnn.conv.padding import MODES
-from cscnn.kernels import CompleteKernel, Implicit
+from cscnn.kernels import CompleteKernel, Differential, Implicit
 from cscnn.testing import relative_error
 from tests.conftest import metric_name
 from tests.conv.builders import FIELD, build, twin
@@ -113,10 +114,14 @@ def test_export_is_a_plain_convolution(metric, mode):
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")  # torch's own
-def test_export_to_onnx(tmp_path):
+@pytest.mark.parametrize(
+    ("kernel", "modes"),
+    [("implicit", ("circular", "symmetric")), ("differential", ("extrapolate", "circular"))],
+)
+def test_export_to_onnx(tmp_path, kernel, modes):
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
-    conv = build((1, -1), padding_mode=("circular", "symmetric"))
+    conv = build((1, -1), kernel=kernel, kernel_size=5, padding_mode=modes)
     x = torch.randn(FIELD).movedim(-1, 2).flatten(1, 2).contiguous()
     path = tmp_path / "conv.onnx"
     plain = conv.export().eval()
@@ -138,6 +143,26 @@ def test_compile_and_export(conv):
     assert all((a - b).abs().max() < 1e-4 * scale for a, b in zip(*grads, strict=True))
     program = torch.export.export(conv, (x,))
     assert relative_error(program.module()(x), conv(x)) < 1e-5
+
+
+@pytest.mark.usefixtures("fresh_compiler")
+@pytest.mark.parametrize("metric", [(1,), (1, -1), (1, 1, 1), (1, -1, -1, -1)], ids=metric_name)
+def test_one_sided_differences_compile_and_export(metric):
+    d = len(metric)
+    order = 4 if d < 4 else 2
+    conv = build(
+        metric, kernel=Differential(order=order), kernel_size=order + 1, padding_mode="extrapolate"
+    )
+    x = torch.randn(1, 2, *(5, 6, 7, 5)[:d], 2**d)
+    programs = [
+        torch.compile(conv, fullgraph=True, backend="aot_eager"),
+        torch.export.export(conv, (x,)).module(),
+    ]
+    if d < 4:
+        plain = PlainFieldConv(conv.export(), 2**d)
+        programs += [plain, torch.export.export(plain, (x,)).module()]
+    for program in programs:
+        assert relative_error(program(x), conv(x)) < 1e-5
 
 
 def test_autocast_keeps_the_kernel_in_full_precision(conv):

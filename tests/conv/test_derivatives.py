@@ -13,6 +13,7 @@ from cscnn.conv.derivatives import axes, engine
 from cscnn.conv.derivatives.cost import derivatives_are_faster
 from cscnn.conv.derivatives.plan import Differences, levels, make_plan
 from cscnn.conv.padding import MODES
+from cscnn.conv.sizes import ConvSizes
 from cscnn.conv.spectral import cost
 from cscnn.kernels import Differential
 from cscnn.kernels.differential import Derivative, operators_up_to
@@ -290,9 +291,9 @@ def test_on_the_meta_device():
 
 def faster(grid, channels, batch=1, taps=5):
     d = len(grid)
-    flat, zeros = channels << d, (0,) * d
-    kernel = ((1,) * d, "O", 4), grid, (taps,) * d, zeros, (False,) * d
-    return derivatives_are_faster(*kernel, batch, flat, flat, True, 4, "cpu")
+    flat, shape = channels << d, (grid, (taps,) * d, (0,) * d, (False,) * d)
+    sizes = ConvSizes(*shape, batch, flat, flat, parity=True, itemsize=4)
+    return derivatives_are_faster(sizes, ((1,) * d, "O", 4))
 
 
 def test_derivatives_where_taps_are_many(monkeypatch):
@@ -315,7 +316,7 @@ def test_automatic_choice(monkeypatch):
 
     monkeypatch.setattr("cscnn.conv.grid.derivative_conv", record)
     for answer in (True, False):
-        monkeypatch.setattr("cscnn.conv.grid.derivatives_are_faster", lambda *_, a=answer: a)
+        monkeypatch.setattr("cscnn.conv.grid.choose_derivatives", lambda *_, a=answer: a)
         for backend in ("auto", "spectral", "direct"):
             used.clear()
             differential((1, 1), backend=backend)(field((1, 1), batch=1, dtype=torch.float32))

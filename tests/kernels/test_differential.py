@@ -267,7 +267,7 @@ def test_mistakes_are_explained(options, size, message):
 
 def test_lives_on_its_grid():
     kernel = differential(CliffordAlgebra((1, 1)), 1, 1)
-    assert torch.equal(kernel(kernel._points.flip(0)), kernel(kernel._points).flip(0))
+    assert torch.equal(kernel(kernel.points.flip(0)), kernel(kernel.points).flip(0))
     with pytest.raises(ValueError, match=r"grid of \(5, 5\) taps, .*0\.3.* is none of them"):
         kernel(torch.tensor([[0.3, 0.0]]))
     with pytest.raises(ValueError, match="need a grid"):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from cscnn import CliffordAlgebra, CliffordSteerableConv
-from cscnn.kernels import CompleteKernel, ImplicitKernel
+from cscnn.kernels import CompleteKernel, Differential, ImplicitKernel
 
 pytest.importorskip("matplotlib")
 
@@ -53,6 +53,21 @@ def test_convolutions_and_slices(tmp_path):
     assert panels[0].shape == (5, 3)
     figure.savefig(tmp_path / "kernel.png")
     assert (tmp_path / "kernel.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(("metric", "size"), [((1, -1), (5, 7)), ((1, 1, 1), (3, 5, 3))])
+def test_differential_kernels_are_shown_on_their_taps(metric, size):
+    """A bare one is shown as the convolution with it is."""
+    conv = CliffordSteerableConv(
+        CliffordAlgebra(metric), 2, 1, size, kernel=Differential(order=2), spacing=0.5
+    )
+    options = {"channel": (0, 1), "slice_at": 0.4}
+    bare, whole = plot_kernel(conv.kernel, **options), plot_kernel(conv, **options)
+    assert drawn(bare)[0].shape == size[:2]
+    for a, b in zip(drawn(bare), drawn(whole), strict=True):
+        assert (a is None) == (b is None)
+        assert a is None or torch.allclose(torch.as_tensor(a.data), torch.as_tensor(b.data))
+    assert [ax.get_xlim() for ax in bare.axes] == [ax.get_xlim() for ax in whole.axes]
 
 
 def texts(figure):

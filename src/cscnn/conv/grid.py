@@ -21,14 +21,14 @@ from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.clifford import check_algebra
 from cscnn.algebra.group import time_axis
 from cscnn.conv.cache import KernelCache, ModuleState, SharedKernel
-from cscnn.conv.derivatives.cost import derivatives_are_faster
+from cscnn.conv.choice import choose_derivatives, choose_tiles
 from cscnn.conv.derivatives.operator import derivative_conv
 from cscnn.conv.direct import conv_nd
 from cscnn.conv.export import export_conv
 from cscnn.conv.options import check_causal_padding, check_options, grid_points
 from cscnn.conv.padding import check_amount, pad
 from cscnn.conv.precision import autocasted, full_precision
-from cscnn.conv.spectral.cost import TYPICAL_SIZES, plan_tiles
+from cscnn.conv.spectral.cost import TYPICAL_SIZES
 from cscnn.conv.spectral.engine import convolve
 from cscnn.conv.spectral.operator import spectral_conv
 from cscnn.conv.spectral.overlap import Borders, borders_for, make_tiling
@@ -309,22 +309,11 @@ class CliffordSteerableConv(nn.Module):
             return False
         if self.backend == "derivatives":
             return True
-        if not all(known_to_the_compiler(size) for size in (x.shape[0], *grid)):
+        sizes = (x.shape[0], *grid)
+        if not all(known_to_the_compiler(size) for size in sizes):
             return False  # a graph for all sizes
-        n = self.algebra.n_blades
-        return derivatives_are_faster(
-            (self.algebra.metric, kernel.group, kernel.order),
-            tuple(len(range(size)) for size in grid),
-            self.kernel_size,
-            borders.shift,
-            borders.circular,
-            len(range(x.shape[0])),
-            self.c_in * n,
-            self.c_out * n,
-            kernel.parity,
-            8 if x.dtype == torch.float64 else 4,
-            x.device.type,
-        )
+        operators = (self.algebra.metric, kernel.group, kernel.order)
+        return choose_derivatives(self._sizes(x, sizes, borders, kernel.parity), operators)
 
     def _tile_counts(
         self, x: Tensor, grid: tuple[int, ...], borders: Borders, parity: bool
@@ -336,26 +325,31 @@ class CliffordSteerableConv(nn.Module):
         one_tap = self.backend != "spectral" and max(self.kernel_size) == 1
         if self._direct_only(x) or one_tap:
             return None
-        n = self.algebra.n_blades
         sizes = (x.shape[0], *grid)
         # A graph for all sizes is planned for typical ones, and cut into tiles when it runs.
         symbolic = not all(known_to_the_compiler(size) for size in sizes)
-        # `len(range(size))` is how the compiler accepts that a size is a number.
-        batch, *points = (len(range(s)) for s in (TYPICAL_SIZES[len(grid)] if symbolic else sizes))
-        counts = plan_tiles(
-            tuple(points),
-            self.kernel_size,
-            borders.shift,
-            borders.circular,
-            batch,
-            self.c_in * n,
-            self.c_out * n,
-            parity,
-            8 if x.dtype == torch.float64 else 4,
-            x.device.type,
-            self.backend,
-        )
+        sizes = TYPICAL_SIZES[len(grid)] if symbolic else sizes
+        counts = choose_tiles(self._sizes(x, sizes, borders, parity), self.backend)
         return () if symbolic and counts is not None else counts
+
+    def _sizes(
+        self, x: Tensor, sizes: tuple[int, ...], borders: Borders, parity: bool
+    ) -> dict[str, Any]:
+        """The fields of `ConvSizes` for a field of sizes (batch, *grid)."""
+        # `len(range(size))` is how the compiler accepts that a size is a number.
+        batch, *grid = (len(range(size)) for size in sizes)
+        return {
+            "grid": tuple(grid),
+            "kernel": self.kernel_size,
+            "shift": borders.shift,
+            "circular": borders.circular,
+            "batch": batch,
+            "c_in": self.c_in * self.algebra.n_blades,
+            "c_out": self.c_out * self.algebra.n_blades,
+            "parity": parity,
+            "itemsize": 8 if x.dtype == torch.float64 else 4,
+            "device": x.device.type,
+        }
 
     def flat_bias(self) -> Tensor | None:
         """The bias for flattened channels and blades: (c_out·n,), zero but for scalars."""

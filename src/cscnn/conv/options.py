@@ -35,13 +35,7 @@ def check_options(
             )
     if padding is None or padding == "same":
         padding = tuple(size // 2 for size in sizes)
-    modes = per_axis("padding_mode", padding_mode, dim)
-    for mode in modes:
-        if mode not in MODES:
-            raise ValueError(
-                f"padding_mode must be one of {', '.join(MODES)}, got {mode!r} "
-                "(periodic grids are circular)"
-            )
+    modes = check_padding_modes(padding_mode, dim)
     spacings = tuple(float(s) for s in per_axis("spacing", spacing, dim))
     check_positive(spacing=spacings)
     return GridOptions(
@@ -51,6 +45,18 @@ def check_options(
         modes,
         spacings,
     )
+
+
+def check_padding_modes(padding_mode: Any, dim: int) -> tuple[str, ...]:
+    """The padding mode of each axis."""
+    modes = per_axis("padding_mode", padding_mode, dim)
+    for mode in modes:
+        if mode not in MODES:
+            raise ValueError(
+                f"padding_mode must be one of {', '.join(MODES)}, got {mode!r} "
+                "(periodic grids are circular)"
+            )
+    return modes
 
 
 def check_causal_padding(time: int, padding: Sequence[int], modes: Sequence[str]) -> None:

@@ -130,6 +130,7 @@ class DifferentialKernel(SteerableKernel):
         operators: (basis kernel, power of □) for each coefficient.
         derivatives: ∂^e □^m that occur.
         steps: distance of neighbouring taps along each axis.
+        points: (N, dim) where the taps are, in float64 on the CPU.
     """
 
     element_scale: Tensor
@@ -153,9 +154,9 @@ class DifferentialKernel(SteerableKernel):
         self.order = 0 if max(self.kernel_size) == 1 else choice.order
         _check_size(self.kernel_size, self.order, choice.accuracy)
         check_points(points, algebra)
-        self._points = points.to("cpu", torch.float64)
+        self.points = points.to("cpu", torch.float64)
         self.steps = tuple(
-            float(self._points[:, axis].max()) / (size // 2) if size > 1 else 1.0
+            float(self.points[:, axis].max()) / (size // 2) if size > 1 else 1.0
             for axis, size in enumerate(self.kernel_size)
         )
         self.operators, self.derivatives, table = operators_up_to(algebra, group, self.order)
@@ -189,7 +190,7 @@ class DifferentialKernel(SteerableKernel):
         std = default_std((self.c_out, self.c_in, len(self.operators)), 1)
         nn.init.normal_(self.weight, std=std)
         self.element_scale.fill_(1 / std)
-        self.unit_variance_(self._points)
+        self.unit_variance_(self.points)
 
     def scale_output_(self, factors: Tensor) -> None:
         """As in the base class, but by constants: weights of one size learn at one rate."""
@@ -236,7 +237,7 @@ class DifferentialKernel(SteerableKernel):
     def _find(self, points: Tensor) -> Tensor:
         """Numbers of the taps at these points."""
         check_points(points, self.algebra)
-        distance, index = torch.cdist(points.double().cpu(), self._points).min(-1)
+        distance, index = torch.cdist(points.double().cpu(), self.points).min(-1)
         if not tracing() and len(points) and float(distance.max()) > 1e-5:
             at = points[int(distance.argmax())].tolist()
             raise ValueError(

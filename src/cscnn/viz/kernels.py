@@ -12,6 +12,7 @@ from torch import Tensor
 from cscnn.algebra import CliffordAlgebra
 from cscnn.conv import CliffordSteerableConv
 from cscnn.kernels import SteerableKernel
+from cscnn.kernels.differential import DifferentialKernel
 from cscnn.viz.figures import fit_text, new_figure, set_title
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ def plot_kernel(
 
     Args:
         kernel: a kernel, evaluated on a fine grid, or a convolution, whose kernel is shown on its
-            own sampling grid.
+            own sampling grid. A differential kernel is shown on its taps, where alone it is
+            defined.
         channel: (output channel, input channel).
         resolution: points per axis, for a kernel.
         extent: coordinates run from -extent to extent, for a kernel.
@@ -142,28 +144,30 @@ class _Cut:
             )
         with torch.no_grad():
             if isinstance(kernel, CliffordSteerableConv):
-                values, half_widths, third = self._of_convolution(kernel)
+                values, half_widths, third = self._on_taps(kernel, kernel.expanded_kernel())
+            elif isinstance(kernel, DifferentialKernel):
+                taps = kernel.expand(kernel.points.to(kernel.weight))
+                values, half_widths, third = self._on_taps(kernel, taps)
             else:
                 values, half_widths, third = self._of_kernel(kernel)
         title = f"{type(kernel).__name__} of Cl{algebra.signature}"
         title += f", slice at {third:g}" if algebra.dim == 3 else ""
         return _Sample(algebra, values, half_widths, third, title)
 
-    def _of_convolution(
-        self, conv: CliffordSteerableConv
+    def _on_taps(
+        self, kernel: CliffordSteerableConv | DifferentialKernel, taps: Tensor
     ) -> tuple[Tensor, tuple[float, float], float]:
-        """Values, half-widths and third coordinate on the sampling grid of a convolution."""
+        """Values, half-widths and third coordinate on the grid of taps."""
         o, i = self.channel
-        n = conv.algebra.n_blades
-        shape = (conv.c_out, n, conv.c_in, n, *conv.kernel_size)
-        values = conv.expanded_kernel().reshape(shape)[o, :, i].cpu()
+        n, sizes, points = kernel.algebra.n_blades, kernel.kernel_size, kernel.points.cpu()
+        values = taps.reshape(kernel.c_out, n, kernel.c_in, n, *sizes)[o, :, i].cpu()
         half = tuple(
-            float(conv.points[:, axis].max()) * size / max(size - 1, 1)
-            for axis, size in enumerate(conv.kernel_size[:2])
+            float(points[:, axis].max()) * size / max(size - 1, 1)
+            for axis, size in enumerate(sizes[:2])
         )
         third = 0.0
-        if conv.algebra.dim == 3:
-            offsets = conv.points[: conv.kernel_size[2], 2].cpu()
+        if kernel.algebra.dim == 3:
+            offsets = points[: sizes[2], 2]
             nearest = int((offsets - self.slice_at).abs().argmin())
             values, third = values[..., nearest], float(offsets[nearest])
         return values, (half[0] or self.extent, half[1] or self.extent), third

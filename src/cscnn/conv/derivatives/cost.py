@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 from functools import cache
 
-from cscnn._util.torch_private import constant_for_compilers
 from cscnn.conv.derivatives.engine import cut_field
 from cscnn.conv.derivatives.plan import Plan, make_plan
+from cscnn.conv.sizes import ConvSizes
 from cscnn.conv.spectral.cost import MARGIN, Rates, Work, device_rates, plan_backend
+
+Operators = tuple[tuple[int, ...], str, int]  #: metric, group and order of a differential kernel
 
 #: Time of a call inside a box, relative to the calls that `Rates` counts, which move much data.
 CALL = 0.3
@@ -19,48 +21,32 @@ CACHED = 0.2
 SMALL = 1.5
 
 
-def derivative_work(
-    signature: tuple[tuple[int, ...], str, int],
-    grid: Sequence[int],
-    out: Sequence[int],
-    kernel: Sequence[int],
-    batch: int,
-    c_in: int,
-    c_out: int,
-    *,
-    itemsize: int,
-    device: str = "cpu",
-) -> Work:
-    """Work of a training step by derivatives.
-
-    Args:
-        signature: metric, group and order of the kernel.
-        grid, out: points along each axis, of the input and of the output.
-        kernel: kernel size.
-        batch: number of samples.
-        c_in, c_out: channels, not flattened.
-        itemsize: bytes per number.
-        device: type of the device.
-    """
-    plan = make_plan(*signature, False)
+def derivative_work(sizes: ConvSizes, operators: Operators) -> Work:
+    """Work of a training step by derivatives."""
+    batch, itemsize = sizes.batch, sizes.itemsize
+    c_in, c_out = sizes.c_in // sizes.blades, sizes.c_out // sizes.blades
+    plan = make_plan(*operators, False)
     grades = zip(plan.operators, plan.grades, strict=True)
-    operators = sum(len(numbers) * (g.stop - g.start) for numbers, g in grades)
+    sums = sum(len(numbers) * (g.stop - g.start) for numbers, g in grades)
     total = Work(calls=50)
-    for channels, points in ((c_in, out), (c_out, grid)):  # forward, and the adjoint backward
-        cut = cut_field(points, batch, channels, device)
-        boxes = math.prod(math.ceil(n / size) for n, size in zip(points, cut.sizes, strict=True))
+    for channels, points in (
+        (c_in, sizes.out),
+        (c_out, sizes.grid),
+    ):  # forward, and the adjoint backward
+        cut = cut_field(points, batch, channels, sizes.device)
+        boxes = math.prod(math.ceil(n / m) for n, m in zip(points, cut.sizes, strict=True))
         boxes *= math.ceil(batch / cut.samples) * math.ceil(channels / cut.channels)
-        on_box = _differences(plan, cut.sizes, kernel)
+        on_box = _differences(plan, cut.sizes, sizes.kernel)
         values = batch * math.prod(points) * channels
         total += Work(
             calls=CALL * boxes * on_box.calls,
             operations=SMALL * values * on_box.operations,
             moved=itemsize * values * (CACHED * on_box.moved + 4 * len(plan.blades)),
         )
-    values = batch * math.prod(grid)
+    values = batch * math.prod(sizes.grid)
     return total + Work(
-        operations=3 * 2 * values * c_in * c_out * operators,
-        moved=3 * CACHED * itemsize * values * (c_in + c_out) * operators,
+        operations=3 * 2 * values * c_in * c_out * sums,
+        moved=3 * CACHED * itemsize * values * (c_in + c_out) * sums,
     )
 
 
@@ -82,50 +68,17 @@ def _differences(plan: Plan, sizes: Sequence[int], kernel: Sequence[int]) -> Wor
     return total
 
 
-@constant_for_compilers
-def derivatives_are_faster(
-    signature: tuple[tuple[int, ...], str, int],
-    grid: tuple[int, ...],
-    kernel: tuple[int, ...],
-    shift: tuple[int, ...],
-    circular: tuple[bool, ...],
-    batch: int,
-    c_in: int,
-    c_out: int,
-    parity: bool,
-    itemsize: int,
-    device: str,
-) -> bool:
+def derivatives_are_faster(sizes: ConvSizes, operators: Operators) -> bool:
     """Whether derivatives are predicted to be faster than the better of the other backends.
 
     Args:
-        signature: metric, group and order of the kernel.
-        c_in, c_out: flattened channels, c·n.
-        grid, kernel, shift, circular, batch, parity, itemsize, device: see `plan_tiles`.
+        sizes: of the convolution.
+        operators: metric, group and order of the kernel.
     """
-    options = (grid, kernel, shift, circular, batch, c_in, c_out, parity, itemsize, device)
-    others = plan_backend(*options, "auto")[1]
-    return _seconds(signature, *options, device_rates(device)) < MARGIN * others
+    seconds = _seconds(sizes, operators, device_rates(sizes.device))
+    return seconds < MARGIN * plan_backend(sizes, "auto")[1]
 
 
 @cache
-def _seconds(
-    signature: tuple[tuple[int, ...], str, int],
-    grid: tuple[int, ...],
-    kernel: tuple[int, ...],
-    shift: tuple[int, ...],
-    circular: tuple[bool, ...],
-    batch: int,
-    c_in: int,
-    c_out: int,
-    parity: bool,
-    itemsize: int,
-    device: str,
-    rates: Rates,
-) -> float:
-    out = [n if c else n - 2 * s for n, s, c in zip(grid, shift, circular, strict=True)]
-    n = 1 << len(grid)
-    work = derivative_work(
-        signature, grid, out, kernel, batch, c_in // n, c_out // n, itemsize=itemsize, device=device
-    )
-    return work.seconds(rates)
+def _seconds(sizes: ConvSizes, operators: Operators, rates: Rates) -> float:
+    return derivative_work(sizes, operators).seconds(rates)

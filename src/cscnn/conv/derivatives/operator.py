@@ -12,6 +12,7 @@ from cscnn.conv.derivatives.axes import LONGEST
 from cscnn.conv.derivatives.engine import convolve, gradients
 from cscnn.conv.derivatives.plan import Differences
 from cscnn.conv.direct import conv_nd
+from cscnn.conv.gradients import register_gradients
 from cscnn.conv.padding import MODES, pad
 from cscnn.conv.precision import full_precision
 from cscnn.kernels.differential import DifferentialKernel
@@ -110,49 +111,12 @@ def _(x, weights, bias, metric, group, order, kernel_size, steps, padding, modes
     return x.new_empty(x.shape[0], weights.shape[0] << len(metric), *grid)
 
 
-@_operator_backward.register_fake
-def _(g, x, weights, *options):  # type: ignore[no-untyped-def]
-    needed = zip((x, weights), options[-2:], strict=True)
-    return tuple(
-        torch.empty_like(t, memory_format=torch.contiguous_format) if need else x.new_empty(0)
-        for t, need in needed
-    )
-
-
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    x, weights, _bias, *ctx.options = inputs
-    ctx.save_for_backward(x, weights)
-
-
-def _backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
-    x, weights = ctx.saved_tensors
-    needs_x, needs_weights, needs_bias = ctx.needs_input_grad[:3]
-    grad_bias = g.sum((0, *range(2, g.dim()))).to(weights.dtype) if needs_bias else None
-    grad_x = grad_weights = None
-    if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # gradients of gradients
-        with torch.enable_grad():
-            y = _reference(x, weights, _differences(*ctx.options))
-            wanted = [t for t, needed in ((x, needs_x), (weights, needs_weights)) if needed]
-            computed = list(torch.autograd.grad(y, wanted, g, create_graph=True)) if wanted else []
-        grad_x = computed.pop(0) if needs_x else None
-        grad_weights = computed.pop(0) if needs_weights else None
-    elif needs_x or needs_weights:
-        grad_x, grad_weights = _operator_backward(
-            g, x, weights, *ctx.options, needs_x, needs_weights
-        )
-    return (
-        grad_x if needs_x else None,
-        grad_weights if needs_weights else None,
-        grad_bias,
-        *(None,) * len(ctx.options),
-    )
-
-
-operator.register_autograd(_backward, setup_context=_setup)
-
-
-def _reference(x: Tensor, weights: Tensor, differences: Differences) -> Tensor:
+def _reference(x: Tensor, weights: Tensor, *options: Any) -> Tensor:
     """The same by direct convolution, for gradients of gradients."""
+    differences = _differences(*options)
     x = pad(x, differences.padding, tuple(MODES[m] for m in differences.modes))
     d = len(differences.metric)
     return conv_nd(x, differences.taps(weights).to(x.dtype), None, (1,) * d, (0,) * d)
+
+
+register_gradients(operator, _operator_backward, _reference)

@@ -18,7 +18,7 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 
-from cscnn._util.torch_private import constant_for_compilers
+from cscnn.conv.sizes import ConvSizes
 from cscnn.conv.spectral.overlap import AxisTiles, cut_axis
 from cscnn.conv.spectral.tiles import chunk_bytes
 
@@ -81,30 +81,21 @@ class Work:
         return self.calls * rates.call + self.operations / rates.matmul + self.moved / rates.memory
 
 
-def direct_operations(
-    batch: int, c_in: int, c_out: int, out: Sequence[int], kernel: Sequence[int]
-) -> float:
+def direct_operations(sizes: ConvSizes) -> float:
     """Operations of a training step by direct convolution."""
-    return 6.0 * batch * math.prod(out) * math.prod(kernel) * c_in * c_out
+    points = sizes.batch * math.prod(sizes.out)
+    return 6.0 * points * math.prod(sizes.kernel) * sizes.c_in * sizes.c_out
 
 
-def spectral_work(
-    axes: Sequence[AxisTiles],
-    batch: int,
-    c_in: int,
-    c_out: int,
-    *,
-    parity: bool,
-    itemsize: int,
-    device: str = "cpu",
-) -> Work:
-    """Work of a training step by spectral convolution; channels are flattened."""
+def spectral_work(axes: Sequence[AxisTiles], sizes: ConvSizes) -> Work:
+    """Work of a training step by spectral convolution on these tiles."""
+    batch, c_in, c_out, itemsize = sizes.batch, sizes.c_in, sizes.c_out, sizes.itemsize
     tiles = batch * math.prod(a.count for a in axes)
     seen = [a.tile for a in axes]
     kept = [a.step for a in axes]
     taps = [2 * a.half + 1 for a in axes]
     frequencies = axes[0].frequencies * math.prod(a.tile for a in axes[1:])
-    parts = 1 if parity else 2
+    parts = 1 if sizes.parity else 2
 
     total = Work(calls=150)
     for widths, columns, rows in (
@@ -124,7 +115,7 @@ def spectral_work(
             moved=itemsize * frequencies * (4 * tiles * (c_in + c_out) + parts * c_in * c_out),
         )
     chunks = math.ceil(
-        itemsize * tiles * math.prod(seen) * max(c_in, c_out) / 2 / chunk_bytes(device)
+        itemsize * tiles * math.prod(seen) * max(c_in, c_out) / 2 / chunk_bytes(sizes.device)
     )
     return total + Work(calls=60 * min(chunks, batch * axes[0].count))
 
@@ -158,85 +149,43 @@ def candidate_cuts(
     return short or [min(by_count.values(), key=lambda a: (a.tile, a.count))]
 
 
-@constant_for_compilers
-def plan_tiles(
-    grid: tuple[int, ...],
-    kernel: tuple[int, ...],
-    shift: tuple[int, ...],
-    circular: tuple[bool, ...],
-    batch: int,
-    c_in: int,
-    c_out: int,
-    parity: bool,
-    itemsize: int,
-    device: str,
-    backend: str,
-) -> tuple[int, ...] | None:
+def plan_tiles(sizes: ConvSizes, backend: str) -> tuple[int, ...] | None:
     """Number of tiles along each axis for spectral convolution, or None for direct convolution.
 
     Args:
-        grid: input points along each axis.
-        kernel: kernel size.
-        shift, circular: see `cut_axis`.
-        batch: number of samples.
-        c_in, c_out: flattened channels, c·n.
-        parity: whether the spectrum of the kernel is real.
-        itemsize: bytes per number.
-        device: type of the device.
+        sizes: of the convolution.
         backend: ``"auto"``, or ``"spectral"`` to exclude direct convolution.
     """
-    return plan_backend(
-        grid, kernel, shift, circular, batch, c_in, c_out, parity, itemsize, device, backend
-    )[0]
+    return plan_backend(sizes, backend)[0]
 
 
 @cache
-def plan_backend(
-    grid: tuple[int, ...],
-    kernel: tuple[int, ...],
-    shift: tuple[int, ...],
-    circular: tuple[bool, ...],
-    batch: int,
-    c_in: int,
-    c_out: int,
-    parity: bool,
-    itemsize: int,
-    device: str,
-    backend: str,
-) -> tuple[tuple[int, ...] | None, float]:
+def plan_backend(sizes: ConvSizes, backend: str) -> tuple[tuple[int, ...] | None, float]:
     """What `plan_tiles` returns, and the predicted seconds of a training step."""
-    rates = device_rates(device)
-    steps = STEPS if len(grid) < 4 else STEPS[::2]  # fewer combinations
+    rates = device_rates(sizes.device)
+    steps = STEPS if len(sizes.grid) < 4 else STEPS[::2]  # fewer combinations
     options = [
         candidate_cuts(n, s, c, k // 2, steps)
-        for n, s, c, k in zip(grid, shift, circular, kernel, strict=True)
+        for n, s, c, k in zip(sizes.grid, sizes.shift, sizes.circular, sizes.kernel, strict=True)
     ]
-    small = [axes for axes in product(*options) if _fits(axes, batch, c_in, c_out)]
-    best = min(
-        small or product(*options),
-        key=lambda axes: spectral_work(
-            axes, batch, c_in, c_out, parity=parity, itemsize=itemsize, device=device
-        ).seconds(rates),
+    small = [axes for axes in product(*options) if _fits(axes, sizes)]
+    spectral, best = min(
+        ((spectral_work(axes, sizes).seconds(rates), axes) for axes in small or product(*options)),
+        key=lambda option: option[0],
     )
-    counts = tuple(a.count for a in best)
-    out = [a.out for a in best]
-    rate = rates.direct[len(grid) - 1] * 4 / itemsize
-    direct = direct_operations(batch, c_in, c_out, out, kernel) / rate + 20 * rates.call
-    spectral = spectral_work(
-        best, batch, c_in, c_out, parity=parity, itemsize=itemsize, device=device
-    ).seconds(rates)
+    rate = rates.direct[len(sizes.grid) - 1] * 4 / sizes.itemsize
+    direct = direct_operations(sizes) / rate + 20 * rates.call
     if backend == "spectral" or spectral < MARGIN * direct:
-        return counts, spectral
+        return tuple(a.count for a in best), spectral
     return None, direct
 
 
-def _fits(axes: Sequence[AxisTiles], batch: int, c_in: int, c_out: int) -> bool:
+def _fits(axes: Sequence[AxisTiles], sizes: ConvSizes) -> bool:
     """Whether the kernel's matrices are not too large beside fields and kernel."""
-    n_in, n_out = (math.prod(sizes) for sizes in ([a.size for a in axes], [a.out for a in axes]))
     frequencies = axes[0].frequencies * math.prod(a.tile for a in axes[1:])
-    taps = math.prod(2 * a.half + 1 for a in axes)
-    fields = batch * (c_in * n_in + c_out * n_out)
-    return frequencies * c_in * c_out <= fields + 2 * taps * c_in * c_out
+    fields = sizes.batch * (sizes.c_in * math.prod(sizes.grid) + sizes.c_out * math.prod(sizes.out))
+    pairs = sizes.c_in * sizes.c_out
+    return frequencies * pairs <= fields + 2 * math.prod(sizes.kernel) * pairs
 
 
 # --- the rates of this machine --------------------------------------------------------------------

@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from cscnn.conv.direct import conv_nd
+from cscnn.conv.gradients import register_gradients
 from cscnn.conv.padding import pad
+from cscnn.conv.sizes import ConvSizes
 from cscnn.conv.spectral.cost import plan_tiles
 from cscnn.conv.spectral.engine import convolve, gradients, kernel_matrices
 from cscnn.conv.spectral.overlap import Tiling, make_tiling
@@ -65,16 +67,6 @@ def _(x, weight, bias, shift, circular, counts, grades, parity):  # type: ignore
     return x.new_empty(x.shape[0], weight.shape[0], *grid)
 
 
-@_spectral_conv_backward.register_fake
-def _(g, x, weight, shift, circular, counts, grades, parity, needs_x, needs_weight):  # type: ignore[no-untyped-def]
-    return (
-        torch.empty_like(x, memory_format=torch.contiguous_format) if needs_x else x.new_empty(0),
-        torch.empty_like(weight, memory_format=torch.contiguous_format)
-        if needs_weight
-        else x.new_empty(0),
-    )
-
-
 def _tiling(
     x: Tensor,
     weight: Tensor,
@@ -86,52 +78,33 @@ def _tiling(
 ) -> Tiling:
     grid, kernel = tuple(x.shape[2:]), tuple(weight.shape[2:])
     if not counts:
-        (batch, c_in), c_out, itemsize = x.shape[:2], weight.shape[0], max(4, x.element_size())
-        planned = plan_tiles(
-            grid, kernel, tuple(shift), tuple(circular), batch, c_in, c_out, parity, itemsize,
-            x.device.type, "spectral",
-        )  # fmt: skip
+        sizes = ConvSizes(
+            grid,
+            kernel,
+            tuple(shift),
+            tuple(circular),
+            batch=x.shape[0],
+            c_in=x.shape[1],
+            c_out=weight.shape[0],
+            parity=parity,
+            itemsize=max(4, x.element_size()),
+            device=x.device.type,
+        )
+        planned = plan_tiles(sizes, "spectral")
         assert planned is not None
         counts = planned
     return make_tiling(grid, kernel, shift, circular, counts, grades, parity)
 
 
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    x, weight, _bias, *ctx.options = inputs
-    ctx.save_for_backward(x, weight)
-
-
-def _backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
-    x, weight = ctx.saved_tensors
-    needs_x, needs_weight, needs_bias = ctx.needs_input_grad[:3]
-    grad_bias = g.sum((0, *range(2, g.dim()))).to(weight.dtype) if needs_bias else None
-    grad_x = grad_weight = None
-    if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # gradients of gradients
-        with torch.enable_grad():
-            y = _reference(x, weight, *ctx.options[:2])
-            wanted = [t for t, needed in ((x, needs_x), (weight, needs_weight)) if needed]
-            computed = list(torch.autograd.grad(y, wanted, g, create_graph=True)) if wanted else []
-        grad_x = computed.pop(0) if needs_x else None
-        grad_weight = computed.pop(0) if needs_weight else None
-    elif needs_x or needs_weight:
-        grad_x, grad_weight = _spectral_conv_backward(
-            g, x, weight, *ctx.options, needs_x, needs_weight
-        )
-    return (
-        grad_x if needs_x else None,
-        grad_weight if needs_weight else None,
-        grad_bias,
-        *(None,) * len(ctx.options),
-    )
-
-
-spectral_conv.register_autograd(_backward, setup_context=_setup)
-
-
-def _reference(x: Tensor, weight: Tensor, shift: Sequence[int], circular: Sequence[bool]) -> Tensor:
+def _reference(
+    x: Tensor, weight: Tensor, shift: Sequence[int], circular: Sequence[bool], *_options: Any
+) -> Tensor:
     """The same by direct convolution, for gradients of gradients."""
     halves = [k // 2 for k in weight.shape[2:]]
     wrapped = tuple(h if c else 0 for h, c in zip(halves, circular, strict=True))
     zeros = tuple(0 if c else h - s for h, c, s in zip(halves, circular, shift, strict=True))
     x = pad(x, wrapped, ("circular",) * len(wrapped))
     return conv_nd(x, weight.to(x.dtype), None, (1,) * len(zeros), zeros)
+
+
+register_gradients(spectral_conv, _spectral_conv_backward, _reference)

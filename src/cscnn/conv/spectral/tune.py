@@ -15,6 +15,7 @@ from torch import Tensor
 from cscnn._util.files import write_text
 from cscnn.algebra import CliffordAlgebra
 from cscnn.conv.direct import conv_nd
+from cscnn.conv.sizes import ConvSizes
 from cscnn.conv.spectral.cost import (
     Rates,
     Work,
@@ -66,11 +67,14 @@ def measure_rates(device: str, progress: Callable[[str], None] = lambda _: None)
         x, g = (torch.randn(batch, flat, *grid, device=device) for _ in range(2))
         weight = torch.randn(flat, flat, *kernel, device=device)
         seconds = _seconds(lambda x=x, w=weight, g=g: _direct_step(x, w, g), x.device)  # type: ignore[misc]
-        direct[dim].append(direct_operations(batch, flat, flat, grid, kernel) / seconds)
+        sizes = ConvSizes(
+            grid, kernel, (0,) * dim, (False,) * dim, batch, flat, flat, True, 4, x.device.type
+        )
+        direct[dim].append(direct_operations(sizes) / seconds)
         cuts = sorted({a.count for a in candidate_cuts(n, 0, False, k // 2)})
         for count in cuts[:: max(1, len(cuts) // 3)]:
             tiling = make_tiling(
-                grid, kernel, (0,) * dim, (False,) * dim, (count,) * dim, algebra.grade_sizes, True
+                grid, kernel, sizes.shift, sizes.circular, (count,) * dim, algebra.grade_sizes, True
             )
             if math.prod(a.tile for a in tiling.axes) > 30_000:
                 continue
@@ -78,10 +82,7 @@ def measure_rates(device: str, progress: Callable[[str], None] = lambda _: None)
                 lambda x=x, w=weight, g=g, s=tiling: _spectral_step(x, w, g, s),  # type: ignore[misc]
                 x.device,
             )
-            work = spectral_work(
-                tiling.axes, batch, flat, flat, parity=True, itemsize=4, device=x.device.type
-            )
-            samples.append((work, seconds))
+            samples.append((spectral_work(tiling.axes, sizes), seconds))
     call, per_operation, per_byte = _fit(samples)
     rates = Rates(
         direct=tuple(statistics.median(direct[d]) for d in (1, 2, 3, 4)),  # type: ignore[arg-type]
