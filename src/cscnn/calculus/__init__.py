@@ -12,10 +12,13 @@ from cscnn.calculus.operators import (
     partial_derivative,
     vector_derivative,
 )
+from cscnn.calculus.projections import Projection, project, with_mean
 from cscnn.calculus.schemes import Differences, Scheme, Spectral
+from cscnn.calculus.walls import mirror
 
 __all__ = [
     "Differences",
+    "Projection",
     "Scheme",
     "Spectral",
     "curl",
@@ -26,6 +29,9 @@ __all__ = [
     "gradient",
     "interior_derivative",
     "laplacian",
+    "mirror",
     "partial_derivative",
+    "project",
     "vector_derivative",
+    "with_mean",
 ]

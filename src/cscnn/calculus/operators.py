@@ -10,7 +10,8 @@ of the scheme.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 
 import torch
@@ -21,7 +22,8 @@ from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.blades import bit_mask, product_sign
 from cscnn.algebra.clifford import check_algebra, check_dtype, same_device
 from cscnn.algebra.constants import constant
-from cscnn.calculus.schemes import Differences, Scheme
+from cscnn.calculus.schemes import Differences, Scheme, Spectral
+from cscnn.calculus.walls import WALLS, mirror
 from cscnn.conv.options import per_axis
 
 Schemes = Scheme | Sequence[Scheme]  #: one for all axes of the grid, or one per axis
@@ -82,11 +84,11 @@ def dalembertian(f: Tensor, algebra: CliffordAlgebra, scheme: Schemes = Differen
     `Differences`, whose second differences are not first ones twice, up to their error. Arguments
     and shapes are those of `vector_derivative`.
     """
-    schemes = _checked(f, algebra, scheme)
+    f, schemes, inside = _extended(f, algebra, scheme)
     total = torch.zeros_like(f)
     for axis, sign in enumerate(algebra.metric):
         total.add_(schemes[axis].partial(f, axis, algebra.dim, 2), alpha=sign)
-    return total
+    return inside(total)
 
 
 def laplacian(f: Tensor, algebra: CliffordAlgebra, scheme: Schemes = Differences()) -> Tensor:
@@ -109,7 +111,6 @@ def directional_derivative(
             broadcasts with f; ``algebra.grade(x, 1)`` of a multivector.
         algebra, scheme: as in `vector_derivative`.
     """
-    schemes = _checked(f, algebra, scheme)
     check_dtype(v, "v")
     same_device(f, v, "f", "v")
     if v.dim() == 0 or v.shape[-1] != algebra.dim:
@@ -118,8 +119,9 @@ def directional_derivative(
             f"got shape {tuple(v.shape)}: take algebra.grade(v, 1) of a multivector"
         )
     total = torch.zeros_like(f)
+    f, schemes, inside = _extended(f, algebra, scheme)
     for axis, component in enumerate(v.split(1, -1)):
-        total = total + component * schemes[axis].partial(f, axis, algebra.dim)
+        total = total + component * inside(schemes[axis].partial(f, axis, algebra.dim))
     return total
 
 
@@ -131,15 +133,15 @@ def partial_derivative(
     order: int = 1,
 ) -> Tensor:
     """∂_i^order f along axis i of the grid, counted from 0; no operator of E(p, q) by itself."""
-    schemes = _checked(f, algebra, scheme)
+    f, schemes, inside = _extended(f, algebra, scheme)
     if not 0 <= axis < algebra.dim:
         raise ValueError(f"axis must be from 0 to {algebra.dim - 1}, got {axis}")
-    return schemes[axis].partial(f, axis, algebra.dim, order)
+    return inside(schemes[axis].partial(f, axis, algebra.dim, order))
 
 
 def _nabla(f: Tensor, algebra: CliffordAlgebra, scheme: Schemes, kind: str) -> Tensor:
     """The part of ∇f that `_steps` knows by this name; differentiates what it needs, no more."""
-    schemes = _checked(f, algebra, scheme)
+    f, schemes, inside = _extended(f, algebra, scheme)
     total = torch.zeros_like(f)
     for axis, (source, target, signs) in enumerate(_steps(algebra.metric, kind)):
         chosen = f.index_select(-1, constant(source, torch.int64, f.device))
@@ -149,18 +151,59 @@ def _nabla(f: Tensor, algebra: CliffordAlgebra, scheme: Schemes, kind: str) -> T
             total.add_(term * sign)
         else:
             total.index_add_(-1, constant(target, torch.int64, f.device), term * sign)
-    return total
+    return inside(total)
 
 
-def _checked(f: Tensor, algebra: CliffordAlgebra, scheme: Schemes) -> tuple[Scheme, ...]:
-    """The scheme of each axis, if the field fits the algebra."""
+def _extended(
+    f: Tensor, algebra: CliffordAlgebra, scheme: Schemes
+) -> tuple[Tensor, tuple[Scheme, ...], Callable[[Tensor], Tensor]]:
+    """The field with its mirror images at walls, schemes for it, and what takes out the grid."""
+    check_field(f, algebra)
+    schemes = per_axis("scheme", scheme, algebra.dim)
+    boundary = boundaries(schemes)
+    walls = [axis for axis, mode in enumerate(boundary) if mode in WALLS]
+    if not walls:
+        return f, schemes, lambda y: y
+    sizes, first = f.shape, f.dim() - 1 - algebra.dim
+    periodic = tuple("circular" if mode in WALLS else mode for mode in boundary)
+
+    def inside(y: Tensor) -> Tensor:
+        for place in (first + axis for axis in walls):
+            y = y.narrow(place, 0, sizes[place])
+        return y
+
+    schemes = tuple(_with_boundary(s, periodic) for s in schemes)
+    return mirror(f, algebra, boundary), schemes, inside
+
+
+def _with_boundary(scheme: Scheme, boundary: tuple[str, ...]) -> Scheme:
+    if isinstance(scheme, Spectral):
+        return replace(scheme, boundary="circular")
+    return replace(scheme, boundary=boundary) if isinstance(scheme, Differences) else scheme
+
+
+def boundaries(schemes: tuple[Scheme, ...]) -> tuple[str, ...]:
+    """What is beyond each axis, as its own scheme says."""
+    dim = len(schemes)
+    told = [per_axis("boundary", getattr(s, "boundary", ""), dim) for s in schemes]
+    own = tuple(told[axis][axis] for axis in range(dim))
+    for scheme, modes in zip(schemes, told, strict=True):
+        if isinstance(scheme, Differences) and scheme.staggered and modes != own:
+            raise ValueError(
+                "staggered differences average along all axes, so all schemes must have the same "
+                f"boundaries: got {modes} and {own}"
+            )
+    return own
+
+
+def check_field(f: Tensor, algebra: CliffordAlgebra) -> None:
+    """Raise unless f is a field of the algebra, (..., *grid, blades)."""
     check_algebra(algebra).check(f, "f")
     if f.dim() < algebra.dim + 1:
         raise ValueError(
             f"a field of {algebra} has shape (..., {'*, ' * algebra.dim}{algebra.n_blades}) with "
             f"{algebra.dim} axes of the grid, got {tuple(f.shape)}"
         )
-    return per_axis("scheme", scheme, algebra.dim)
 
 
 @constant_for_compilers

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from cscnn._util.checks import check_choice, check_int, check_positive
 from cscnn._util.torch_private import constant_for_compilers
+from cscnn.calculus.walls import WALLS
 from cscnn.conv.options import per_axis
 from cscnn.conv.padding import MODES, check_amount, pad_axis
 from cscnn.kernels import stencils
@@ -53,11 +54,13 @@ class Differences:
             ``"extrapolate"``: one-sided differences of the same accuracy. ``"circular"``: the axis
             is periodic. ``"zeros"``, ``"reflect"``, ``"replicate"``, ``"symmetric"``: as in
             convolutions; all components alike, the normal one of a vector is not negated.
+            ``"wall"``, ``"conductor"``: as a mirror image, see `mirror`; for operators of
+            multivectors, since it depends on the blade.
         staggered: also average over the neighbours along the other axes, (1, 2, 1)/4. For fields
             that were computed on faces or edges of cells (MAC, Yee) and stored as averages at the
             centres: where their divergence on the cells is zero, this one is zero to rounding,
-            except beside a boundary. There these differences do not commute either, unless it is
-            circular.
+            except beside a boundary that is neither circular nor a wall. There these differences
+            do not commute either.
 
     Example:
         >>> import torch
@@ -76,10 +79,16 @@ class Differences:
         check_positive(spacing=self.spacing)
         radius_for(1, self.accuracy)
         for mode in (self.boundary,) if isinstance(self.boundary, str) else self.boundary:
-            check_choice("boundary", mode, MODES)
+            check_choice("boundary", mode, (*MODES, *WALLS))
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """Of the neighbours at 1, 2, ... in the first derivative, for a spacing of one."""
+        radius = radius_for(1, self.accuracy)
+        return central_weights(1, radius)[radius + 1 :]
 
     def partial(self, f: Tensor, axis: int, dim: int, order: int = 1) -> Tensor:
-        modes = per_axis("boundary", self.boundary, dim)
+        modes = _without_walls(self.boundary, dim)
         step = per_axis("spacing", self.spacing, dim)[axis]
         radius = radius_for(check_int("order", order, low=1), self.accuracy)
         weights = tuple(w / step**order for w in central_weights(order, radius))
@@ -102,14 +111,20 @@ class Spectral:
     Args:
         spacing: distance of neighbouring points, one for all axes or one per axis. The period is
             spacing times the number of points.
+        boundary: ``"circular"``, or ``"wall"``, ``"conductor"``: the series of the mirrored field,
+            cosines and sines. One for all axes or one per axis.
     """
 
     spacing: float | Sequence[float] = 1.0
+    boundary: str | Sequence[str] = "circular"
 
     def __post_init__(self) -> None:
         check_positive(spacing=self.spacing)
+        for mode in (self.boundary,) if isinstance(self.boundary, str) else self.boundary:
+            check_choice("boundary", mode, ("circular", *WALLS))
 
     def partial(self, f: Tensor, axis: int, dim: int, order: int = 1) -> Tensor:
+        _without_walls(self.boundary, dim)
         step = per_axis("spacing", self.spacing, dim)[axis]
         place = grid_axis(f, axis, dim)
         size = f.shape[place]
@@ -119,6 +134,17 @@ class Spectral:
         factor = k**order * (1, 1j, -1, -1j)[order % 4]
         factor = factor.reshape(-1, *(1,) * (f.dim() - 1 - place))
         return torch.fft.irfft(torch.fft.rfft(f, dim=place) * factor, n=size, dim=place)
+
+
+def _without_walls(boundary: str | Sequence[str], dim: int) -> tuple[str, ...]:
+    """The boundary of each axis, if components do not matter."""
+    modes = per_axis("boundary", boundary, dim)
+    if walls := [mode for mode in modes if mode in WALLS]:
+        raise ValueError(
+            f"at boundary={walls[0]!r} a derivative depends on the blade: use the operators of "
+            "cscnn.calculus, or `mirror` the field and take boundary='circular'"
+        )
+    return modes
 
 
 def grid_axis(f: Tensor, axis: int, dim: int) -> int:
