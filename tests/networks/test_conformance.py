@@ -37,7 +37,7 @@ def paper_resnet(algebra, c_in, c_out):
 
 
 def unet(algebra, c_in, c_out):
-    return CSUNet(algebra, c_in, c_out, 2, 1, kernel_size=3, kernel=KERNEL, grid=TORUS)
+    return CSUNet(algebra, c_in, c_out, (2, 3), 1, 1, kernel_size=3, kernel=KERNEL, grid=TORUS)
 
 
 def steerable_resnet(algebra, c_in, c_out):
@@ -60,7 +60,7 @@ TestCSResNetOfThePaper = conformance.network(
     compiles=False,
     idle=("*.position_width", "*.mask_width"),  # of 1-point kernels
 )
-TestCSUNet = conformance.network(unet, metrics=((1, 1),), multiple=2, compiles=False)
+TestCSUNet = conformance.network(unet, metrics=((1, 1), (1, -1)), multiple=2, compiles=False)
 TestSteerableResNet = conformance.network(steerable_resnet, metrics=((1, 1),), compiles=False)
 
 

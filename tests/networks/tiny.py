@@ -16,6 +16,8 @@ OPTIONS = {
     "cs_unet": {"kernel_size": 3, "kernel": KERNEL},
     "steerable_resnet": {"blocks": 2, "kernel_size": 3},
     "resnet": {"blocks": 2, "kernel_size": 3},
+    "unet": {"multipliers": [1, 2], "blocks_per_level": 1},
+    "convnext_unet": {"levels": 2, "blocks_per_level": 1, "kernel_size": 3},
     "clifford_resnet": {"blocks": 2, "kernel_size": 3},
     "fno": {"modes": 4, "layers": 2},
     "gfno": {"modes": 2, "layers": 2},
@@ -64,6 +66,8 @@ UNSUPPORTED = {
     ("steerable_resnet", "spacetime"): "is for O",
     ("steerable_resnet", "spacetime4d"): "is for O",
     ("resnet", "spacetime4d"): "1 to 3 dimensions",
+    ("unet", "spacetime4d"): "1 to 3 dimensions",
+    ("convnext_unet", "spacetime4d"): "1 to 3 dimensions",
     ("clifford_resnet", "spacetime4d"): "2 and 3 dimensions",
     ("fno", "spacetime4d"): "1 to 3 dimensions",
 }

@@ -41,7 +41,31 @@ class ProductGate(nn.Module):
         return self.gate(x) + weight * product
 
 
-class CSBlock(nn.Module):
+class ResidualBlock(nn.Module):
+    """Base of blocks that may be computed again in the backward pass, see `recompute_blocks`.
+
+    Attributes:
+        recompute: compute it again in the backward pass instead of storing.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.recompute = False
+
+    def compute(self, x: Tensor, *edges: Any) -> Tensor:
+        """The block itself."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor, *edges: Any) -> Tensor:
+        """Whatever follows the field goes to the convolutions: on point sets the edges."""
+        if not (self.recompute and torch.is_grad_enabled()):
+            return self.compute(x, *edges)
+        result = checkpoint(self.compute, x, *edges, use_reentrant=False)
+        assert isinstance(result, Tensor)
+        return result
+
+
+class CSBlock(ResidualBlock):
     """Residual block: conv, norm, activation, conv, norm, shortcut, activation.
 
     Args:
@@ -49,9 +73,6 @@ class CSBlock(nn.Module):
         convs: the two convolutions, between fields, or along edges.
         norm: normalise after each convolution, by absolute squares.
         acts: the two activations.
-
-    Attributes:
-        recompute: compute it again in the backward pass instead of storing, see `recompute_blocks`.
     """
 
     def __init__(
@@ -67,27 +88,46 @@ class CSBlock(nn.Module):
             MVLayerNorm(algebra, absolute=True) if norm else nn.Identity() for _ in range(2)
         )
         self.acts = nn.ModuleList(acts)
-        self.recompute = False
 
-    def forward(self, x: Tensor, *edges: Any) -> Tensor:
-        """Whatever follows the field goes to the convolutions: on point sets the edges."""
-        if self.recompute and torch.is_grad_enabled():
-            result = checkpoint(self._compute, x, *edges, use_reentrant=False)
-        else:
-            result = self._compute(x, *edges)
-        assert isinstance(result, Tensor)
-        return result
-
-    def _compute(self, x: Tensor, *edges: Any) -> Any:
+    def compute(self, x: Tensor, *edges: Any) -> Tensor:
         y = self.acts[0](self.norms[0](self.convs[0](x, *edges)))
         y = self.norms[1](self.convs[1](y, *edges))
-        return self.acts[1](x + y)
+        z = self.acts[1](x + y)
+        assert isinstance(z, Tensor)
+        return z
+
+
+class PreActivationBlock(ResidualBlock):
+    """Residual block x + f(x), f two times activation, conv, norm: nothing is on the shortcut.
+
+    Norms follow the convolutions as in `CSBlock`: before the activations they would hide the sizes
+    of multivectors, which products and gates need, from every convolution of a network.
+
+    Args:
+        algebra: the Clifford algebra.
+        convs: the two convolutions.
+        acts: the two activations before them.
+    """
+
+    def __init__(
+        self, algebra: CliffordAlgebra, convs: Sequence[nn.Module], acts: Sequence[nn.Module]
+    ):
+        super().__init__()
+        self.acts = nn.ModuleList(acts)
+        self.convs = nn.ModuleList(convs)
+        self.norm = MVLayerNorm(algebra, absolute=True)
+
+    def compute(self, x: Tensor, *edges: Any) -> Tensor:
+        y = x
+        for act, conv in zip(self.acts, self.convs, strict=True):
+            y = self.norm(conv(act(y), *edges))
+        return x + y
 
 
 def recompute_blocks(network: nn.Module, recompute: bool = True) -> None:
     """Let residual blocks be computed again in the backward pass: less memory, more time."""
     for module in network.modules():
-        if isinstance(module, CSBlock):
+        if isinstance(module, ResidualBlock):
             module.recompute = recompute
 
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from typing import Any
 
 import torch
@@ -66,11 +67,11 @@ def fit_budget(
     given = json_options(options)
     signature = (name, input_type, output_type, space)
     best: tuple[Options, int] | None = None
-    for extra in ({}, *registered.sizes.fallbacks):
+    for least, extra in product(_least_widths(registered), ({}, *registered.sizes.fallbacks)):
         tried = _with_fallback(registered, given, extra)
         if tried is None:
             continue
-        sizes = list(_candidates(registered, signature, params, tried))
+        sizes = list(_candidates(registered, signature, params, tried, least))
         closest = min(abs(count - params) for _, count in sizes)
         # Among those that are close enough, the most regular one comes first.
         tolerance = max(closest, 0.02 * params)
@@ -86,6 +87,14 @@ def fit_budget(
             f"with {best[0]}"
         )
     return best[0]
+
+
+def _least_widths(registered: Entry) -> list[int]:
+    """The narrowest networks to try, first the usual ones."""
+    widths = [registered.sizes.least]
+    while widths[-1] > 1:
+        widths.append(widths[-1] // 2)
+    return widths
 
 
 def _with_fallback(registered: Entry, given: Options, extra: Mapping[str, Any]) -> Options | None:
@@ -110,7 +119,7 @@ def _default_kernel(registered: Entry) -> Options:
 
 
 def _candidates(
-    registered: Entry, signature: tuple[Any, ...], params: int, options: Options
+    registered: Entry, signature: tuple[Any, ...], params: int, options: Options, least: int
 ) -> Iterator[tuple[Options, int]]:
     """Options and their number of parameters, the most regular ones first."""
     sizes, frozen = registered.sizes, json.dumps(options, sort_keys=True)
@@ -122,22 +131,23 @@ def _candidates(
             return {"width": width if width == second else [width, second]}
 
         fit = _quadratic(lambda w, i: _count(*signature, frozen, json.dumps(named(w, i))))
-        r, top = sizes.ratio, 1
+        r, top = sizes.ratio, least
         while fit(top, max(1, r * top // 2)) < 2 * params:
             top += 1
             _check_growth(fit(top, max(1, r * top // 2)), fit(1, max(1, r // 2)), signature[0])
-        pairs = [(w, i) for w in range(1, top + 1) for i in range((r * w + 1) // 2, 2 * r * w + 1)]
+        widths = range(least, top + 1)
+        pairs = [(w, i) for w in widths for i in range((r * w + 1) // 2, 2 * r * w + 1)]
         pairs.sort(key=lambda p: (abs(p[1] / p[0] / r - 1), p))
         for w, i in pairs:
             yield named(w, i), fit(w, i)
         return
     fixed = sizes.second in options or not sizes.values
     for extra in [{}] if fixed else [{sizes.second: value} for value in sizes.values]:
-        yield from _along_width(signature, frozen, extra, sizes.step, params)
+        yield from _along_width(signature, frozen, extra, sizes.step, params, least)
 
 
 def _along_width(
-    signature: tuple[Any, ...], frozen: str, extra: Options, step: int, params: int
+    signature: tuple[Any, ...], frozen: str, extra: Options, step: int, params: int, least: int
 ) -> Iterator[tuple[Options, int]]:
     """Widths and their number of parameters, a quadratic function of the width."""
     a, b, c = (
@@ -147,8 +157,8 @@ def _along_width(
     slope = b - a - 3 * curve
     start = a - slope - curve
     _check_growth(c, a, signature[0])
-    n = 1
-    while n == 1 or start + slope * n + curve * n**2 < 2 * params:
+    n = first = -(-least // step)
+    while n == first or start + slope * n + curve * n**2 < 2 * params:
         yield {"width": n * step, **extra}, round(start + slope * n + curve * n**2)
         n += 1
 

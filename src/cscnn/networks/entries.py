@@ -28,6 +28,7 @@ class Sizes:
         ratio: in that case, the usual ratio of ``second`` to the width.
         fallbacks: further options to try, in this order, if that is not enough.
         step: widths are multiples of this.
+        least: narrower networks are tried only if no fallback fits: half this width, and so on.
     """
 
     pairs: bool = False
@@ -36,6 +37,7 @@ class Sizes:
     ratio: int = 1
     fallbacks: tuple[Mapping[str, Any], ...] = ()
     step: int = 1
+    least: int = 1
 
 
 @dataclass(frozen=True)

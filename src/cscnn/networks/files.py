@@ -20,7 +20,7 @@ from cscnn.networks.grid import Grid
 from cscnn.networks.pointnet import Neighbourhood
 from cscnn.networks.recipe import Recipe, recipe_of
 from cscnn.networks.registry import build
-from cscnn.networks.weights import checksum, load_, plain_weights, to_file
+from cscnn.networks.weights import check_weights, checksum, load_, plain_weights, to_file
 
 FORMAT = 1  #: of the description of a network; raised when its entries change their meaning
 KEY = "cscnn_network"  #: of that description in the metadata of a file
@@ -173,6 +173,7 @@ def restore(path: Path, metadata: Mapping[str, str], tensors: Mapping[str, Tenso
     try:
         with torch.random.fork_rng(devices=[]):  # the weights that are drawn are overwritten
             network = build(recipe.name, *types, recipe.space, **recipe.options)
+        check_weights(network, tensors)
         load_(network, tensors)
     except (ValueError, TypeError, RuntimeError) as error:
         reason = " ".join(str(error).split())

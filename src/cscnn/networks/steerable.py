@@ -67,16 +67,19 @@ class SteerableNetwork(nn.Module):
         self.norm = norm
         self.grid = grid
 
-    def conv(self, c_in: int, c_out: int, kernel_size: int) -> CliffordSteerableConv:
-        """A convolution with the options of this network."""
+    def conv(
+        self, c_in: int, c_out: int, kernel_size: int, grid: Grid | None = None
+    ) -> CliffordSteerableConv:
+        """A convolution with the options of this network, on its grid or another one."""
+        grid = grid or self.grid
         return CliffordSteerableConv(
             self.algebra,
             c_in,
             c_out,
             kernel_size,
             kernel=self.kernel,
-            padding_mode=self.grid.padding_modes(self.algebra.dim),
-            spacing=self.grid.spacings(self.algebra.dim),
+            padding_mode=grid.padding_modes(self.algebra.dim),
+            spacing=grid.spacings(self.algebra.dim),
         )
 
     def act(self, channels: int) -> nn.Module:

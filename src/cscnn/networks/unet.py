@@ -3,38 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from cscnn._util.checks import check_int
 from cscnn.algebra import CliffordAlgebra
-from cscnn.algebra.grids import cell_means
-from cscnn.networks.blocks import split_width
+from cscnn.algebra.group import time_axis
+from cscnn.conv import CliffordSteerableConv, downsample, upsample
+from cscnn.conv.options import per_axis
+from cscnn.conv.padding import check_amount
+from cscnn.kernels import Complete
+from cscnn.networks.blocks import PreActivationBlock
 from cscnn.networks.entries import register
-from cscnn.networks.steerable import SIZES, SteerableNetwork
+from cscnn.networks.grid import Grid
+from cscnn.networks.steerable import SIZES, Kernel, SteerableNetwork
 
 
-@register("cs_unet", sizes=SIZES)
+@register("cs_unet", sizes=replace(SIZES, ratio=2))
 class CSUNet(SteerableNetwork):
-    """An equivariant U-Net for large grids.
+    """An equivariant U-Net: residual blocks on grids from fine to coarse and back, with skips.
 
-    Grids are halved by averaging cells of two points per axis and doubled by repeating them. Both
-    treat the points of a cell alike, so they commute with all symmetries of an even grid, which
-    striding (it keeps one point of each cell) does not.
+    Coarser grids are means over cells of two points per axis, finer ones linear interpolations, see
+    `cscnn.conv.downsample` and `upsample`. Blocks activate before they convolve, and skips are
+    added: nothing but sums is on the way from the embedding to the output on the finest grid.
+
+    Commutes with the rotations and reflections of the grid that its kernels know, for any number of
+    points: cells of all grids fill the same box. On a torus it commutes with translations by
+    2^levels points, if these divide the number of points; with others up to the resolution of the
+    fields.
 
     Args:
         algebra: the Clifford algebra; axis i of the grid carries basis vector e_{i+1}.
         c_in, c_out: channels.
-        width: channels on the finest grid, or a pair: these, and those between the two
-            convolutions of the finest blocks; doubled on each coarser grid.
-        levels: how often the grid is halved; its sizes must be divisible by 2^levels.
-        options: as for `CSResNet`.
+        width: channels on the finest grid, on the next one, and so on; the last number serves all
+            that are coarser, a single one all grids.
+        blocks: residual blocks on each grid, on the way down and again on the way up.
+        levels: how often the number of points is halved, one for all axes or one per axis: 0 for an
+            axis of few points, e.g. ``(0, 2, 2)`` for a short time. Axes with fewer halvings take
+            part in the first ones. The distances that kernels see follow.
+        kernel_size: taps per axis of the blocks' convolutions.
+        kernel: ``Complete(hidden_dim=4)``, ``Implicit()``, ..., or a name. The kernel networks of
+            ``Implicit()`` have thousands of parameters for each of many convolutions.
+        activation: ``"gate"`` (the paper's) or ``"product"``, see `ProductGate`.
+        grid: distances of points and padding.
 
     Shape:
         (batch, c_in, *grid, blades) -> (batch, c_out, *grid, blades)
+
+    Example:
+        >>> import torch
+        >>> net = CSUNet(CliffordAlgebra((1, 1)), c_in=4, c_out=1, width=(4, 8), kernel_size=3)
+        >>> net(torch.randn(1, 4, 30, 17, 4)).shape
+        torch.Size([1, 1, 30, 17, 4])
     """
 
     def __init__(
@@ -42,61 +64,125 @@ class CSUNet(SteerableNetwork):
         algebra: CliffordAlgebra,
         c_in: int,
         c_out: int,
-        width: int | Sequence[int] = 8,
-        levels: int = 2,
-        **options: Any,
+        width: int | Sequence[int] = (8, 16),
+        blocks: int = 1,
+        levels: int | Sequence[int] = 2,
+        kernel_size: int = 5,
+        kernel: Kernel = Complete(hidden_dim=4),
+        activation: str = "gate",
+        grid: Grid = Grid(),
     ):
-        super().__init__(algebra, c_in, c_out, **options)
-        outer, within = split_width(width)
-        self.levels = check_int("levels", levels, low=1)
-        widths = [outer * 2**i for i in range(levels + 1)]
-        block_widths = [within * 2**i for i in range(levels + 1)]
-        self.embedding = self.embed(outer)
-        self.down = nn.ModuleList(map(self.block, widths[:-1], block_widths[:-1]))
+        super().__init__(
+            algebra,
+            c_in,
+            c_out,
+            kernel_size=kernel_size,
+            kernel=kernel,
+            activation=activation,
+            grid=grid,
+        )
+        self.halvings = check_levels(levels, algebra.dim)
+        self.levels = max(self.halvings)
+        widths = level_widths(width, self.levels)
+        check_int("blocks", blocks, low=1)
+        self.embedding = nn.Sequential(*list(self.embed(widths[0]))[:-1])
+        self.down = nn.ModuleList(self._blocks(i, w, blocks) for i, w in enumerate(widths))
         self.widen = nn.ModuleList(self.conv(a, b, 1) for a, b in pairwise(widths))
-        self.bottom = self.block(widths[-1], block_widths[-1])
         self.narrow = nn.ModuleList(self.conv(b, a, 1) for a, b in pairwise(widths))
-        self.merge = nn.ModuleList(self.conv(2 * w, w, 1) for w in widths[:-1])
-        self.up = nn.ModuleList(map(self.block, widths[:-1], block_widths[:-1]))
-        self.output = self.project(outer)
+        self.up = nn.ModuleList(self._blocks(i, w, blocks) for i, w in enumerate(widths[:-1]))
+        self.output = nn.Sequential(self.act(widths[0]), *self.project(widths[0]))
+        self._check_causal()
+
+    def _blocks(self, level: int, width: int, count: int) -> nn.Sequential:
+        """Residual blocks on the grid of a level."""
+        modes = self.grid.padding_modes(self.algebra.dim)
+        spacings = self.grid.spacings(self.algebra.dim)
+        factors = [2 ** min(level, n) for n in self.halvings]
+        grid = Grid(tuple(f * s for f, s in zip(factors, spacings, strict=True)), modes)
+        return nn.Sequential(
+            *(
+                PreActivationBlock(
+                    self.algebra,
+                    [self.conv(width, width, self.kernel_size, grid) for _ in range(2)],
+                    [self.act(width) for _ in range(2)],
+                )
+                for _ in range(count)
+            )
+        )
+
+    def _check_causal(self) -> None:
+        """Raise if kernels that see no future meet coarse times, which do."""
+        conv = self.widen[0]
+        assert isinstance(conv, CliffordSteerableConv)
+        if conv.kernel.causal and self.halvings[time_axis(self.algebra)]:
+            axis = time_axis(self.algebra)
+            others = tuple(0 if i == axis else n for i, n in enumerate(self.halvings))
+            raise ValueError(
+                f"levels={self.halvings} halves the time axis {axis}, and means over times show "
+                f"the future to a causal kernel: give levels={others}"
+            )
 
     @property
     def grid_multiple(self) -> int:
-        """Sizes of grids must be multiples of this."""
+        """Translations by this many points are symmetries, if it divides the sizes of a grid."""
         return int(2**self.levels)
 
+    def _factors(self, level: int) -> tuple[int, ...]:
+        """By which factor each axis is halved below a level."""
+        return tuple(2 if level < n else 1 for n in self.halvings)
+
+    def _check_grid(self, grid: Sequence[int]) -> None:
+        """Raise if the coarsest grid has too few points for the padding of its convolutions."""
+        modes = self.grid.padding_modes(self.algebra.dim)
+        for axis, (n, halvings, mode) in enumerate(zip(grid, self.halvings, modes, strict=True)):
+            coarsest = -(-n // 2**halvings)
+            try:
+                check_amount(coarsest, axis, self.kernel_size // 2, mode)
+            except ValueError as error:
+                raise ValueError(
+                    f"{error}, after {halvings} halvings of {n} points: halve it less often, by "
+                    f"levels={_one_less(self.halvings, axis)}, or take a smaller kernel_size"
+                ) from None
+
     def entries(self) -> list[nn.Module]:
-        return [*super().entries(), *self.widen, *self.merge]
+        return []  # no activation is on the shortcuts
 
     def compute(self, x: Tensor) -> Tensor:
-        grid = tuple(x.shape[2:-1])
-        if any(n % self.grid_multiple for n in grid):
-            raise ValueError(
-                f"this U-Net halves the grid {self.levels} times: sizes must be divisible by "
-                f"{self.grid_multiple}, got {grid}"
-            )
+        self._check_grid(tuple(x.shape[2:-1]))
+        modes = self.grid.padding_modes(self.algebra.dim)
         x = self.embedding(x)
         skips = []
-        for block, widen in zip(self.down, self.widen, strict=True):
-            x = block(x)
+        for level, (blocks, widen) in enumerate(zip(self.down[:-1], self.widen, strict=True)):
+            x = blocks(x)
             skips.append(x)
-            x = widen(halve(x))
-        x = self.bottom(x)
-        levels = list(zip(self.narrow, self.merge, self.up, skips, strict=True))
-        for narrow, merge, block, skip in reversed(levels):
-            x = block(merge(torch.cat([skip, double(narrow(x))], 1)))
+            x = widen(downsample(x, self._factors(level)))
+        x = self.down[-1](x)
+        for narrow, blocks, skip in reversed(list(zip(self.narrow, self.up, skips, strict=True))):
+            x = blocks(skip + upsample(narrow(x), skip.shape[2:-1], modes))
         y = self.output(x)
         assert isinstance(y, Tensor)
         return y
 
 
-def halve(x: Tensor) -> Tensor:
-    """Mean over cells of two points per axis of (batch, channels, *grid, blades)."""
-    return cell_means(x, 2, range(2, x.dim() - 1))
+def _one_less(halvings: Sequence[int], axis: int) -> tuple[int, ...]:
+    """Fewer halvings of an axis."""
+    return tuple(max(n - 1, 0) if i == axis else n for i, n in enumerate(halvings))
 
 
-def double(x: Tensor) -> Tensor:
-    """Each point twice along every axis of the grid: the adjoint of `halve`, up to a factor."""
-    for axis in range(2, x.dim() - 1):
-        x = x.repeat_interleave(2, axis)
-    return x
+def check_levels(levels: int | Sequence[int], dim: int) -> tuple[int, ...]:
+    """How often each axis is halved."""
+    halvings = tuple(check_int("levels", n, low=0) for n in per_axis("levels", levels, dim))
+    if max(halvings) == 0:
+        raise ValueError(f"a U-Net halves at least one axis, got levels={levels}: use cs_resnet")
+    return halvings
+
+
+def level_widths(width: int | Sequence[int], levels: int) -> tuple[int, ...]:
+    """Channels on each grid, the finest first; the last number given serves all that follow."""
+    given = tuple(width) if isinstance(width, Sequence) else (width,)
+    if not 1 <= len(given) <= levels + 1:
+        raise ValueError(
+            f"width is a number of channels, or up to {levels + 1}, one for each grid, got {width}"
+        )
+    widths = tuple(check_int("width", w, low=1) for w in given)
+    return widths + widths[-1:] * (levels + 1 - len(widths))

@@ -58,6 +58,22 @@ def to_file(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return written
 
 
+def check_weights(network: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Raise if a file has not the tensors of a network: it was written by another version."""
+    expected = set(network.state_dict())
+    missing, unknown = sorted(expected - set(tensors)), sorted(set(tensors) - expected)
+    if missing or unknown:
+        lists = [
+            f"{len(names)} {kind}, the first {names[0]}"
+            for kind, names in (("absent", missing), ("unknown", unknown))
+            if names
+        ]
+        raise ValueError(
+            f"its weights are not those of this network: {'; '.join(lists)}. The network has "
+            "changed since: train it again, or read it with the version of cscnn that wrote it"
+        )
+
+
 def load_(network: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Inverse of `to_file`: give a network the tensors of a file, in their precision.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from torch import Tensor, nn
 
 from cscnn._util.checks import check_int
-from cscnn.conv.export import TORCH_CONVS, PadGrid
+from cscnn.networks.baselines.sampling import GridConv
 from cscnn.networks.blocks import split_width
 from cscnn.networks.entries import Sizes, register
 from cscnn.networks.grid import Grid
@@ -16,28 +16,12 @@ from cscnn.networks.grid import Grid
 SIZES = Sizes(pairs=True, fallbacks=tuple({"blocks": b} for b in (9, 7, 10, 6, 11, 5, 12, 4)))
 
 
-class PaddedConv(nn.Module):
-    """A plain convolution that keeps the grid, in any padding mode, in 1 to 3 dimensions."""
-
-    def __init__(self, dim: int, c_in: int, c_out: int, kernel_size: int, modes: tuple[str, ...]):
-        super().__init__()
-        by_torch = set(modes) == {"zeros"}  # it pads with zeros by itself, and faster
-        amount = kernel_size // 2
-        self.pad = PadGrid((0 if by_torch else amount,) * dim, modes)
-        self.conv = TORCH_CONVS[dim](c_in, c_out, kernel_size, padding=amount if by_torch else 0)
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = self.conv(self.pad(x))
-        assert isinstance(y, Tensor)
-        return y
-
-
 class ChannelNorm(nn.Module):
     """Layer norm over the channels at each point of (batch, channels, *grid)."""
 
-    def __init__(self, channels: int):
+    def __init__(self, channels: int, eps: float = 1e-5):
         super().__init__()
-        self.norm = nn.LayerNorm(channels)
+        self.norm = nn.LayerNorm(channels, eps=eps)
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.norm(x.movedim(1, -1)).movedim(-1, 1)
@@ -130,7 +114,7 @@ class ResNet(ResidualNet):
             width,
             blocks=blocks,
             kernel_size=kernel_size,
-            conv=lambda a, b, size: PaddedConv(dim, a, b, size, modes),
+            conv=lambda a, b, size: GridConv(a, b, size, modes),
             norm=lambda channels: ChannelNorm(channels) if norm else nn.Identity(),
         )
 
