@@ -187,9 +187,9 @@ def empty(file: h5py.File) -> None:
         (lambda f: f.pop("checksum"), "train.h5: .*checksum"),
         (lambda f: f.move("grade1/velocity", "grade2/velocity"), "train.h5: .*velocity"),
         (lambda f: f.copy("grade0/heat", "grade2/heat"), "holds .*grade0/heat.*grade2/heat"),
-        (store("heat", np.complex64), "field heat holds complex64, others float32"),
+        (store("heat", np.complex64), "field heat holds complex64, expected float32"),
         (store("velocity", np.complex64), "the type of numbers must be .* got 'complex64'"),
-        (store("heat", np.int16), "field heat holds int16, others float32"),
+        (store("heat", np.int16), "field heat holds int16, expected float32"),
         (
             lambda f: f["grade1/velocity"].attrs.__setitem__("components", ["e2", "e1"]),
             r"velocity has components \['e2', 'e1'\], but grade 1 of metric \(1, 1\) has",

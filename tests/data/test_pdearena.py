@@ -118,8 +118,9 @@ def test_smoke_that_is_not_on_faces_is_noticed(smoke):
 @pytest.mark.parametrize(
     ("name", "values", "message"),
     [
-        ("train/buo_y", [0.5, 0.4], r"train/buo_y must have one .* got 0\.4 to 0\.5: backgrounds"),
-        ("train/dt", [6.0, 3.0], r"train/dt must have one .* got 3\.0 to 6\.0: spacings"),
+        ("train/buo_y", [0.5, np.nan], r"train/buo_y must have finite values, got \[0\.5, nan\]"),
+        ("train/dt", [6.0, -3.0], r"train/dt must be positive, got -3\.0"),
+        ("train/dx", [1.0, 2.0], r"train/dx must have one .* got 1\.0 to 2\.0: a kernel needs one"),
         ("train/dx", [np.nan, np.nan], r"train/dx must have one .* got nan to nan"),
         ("train/dy", [-1.0, -1.0], r"spacing must be positive, got .*-0\.8"),
         ("train/dt", [6.0], r"train/dt has shape \(1,\), expected \(2,\)"),
@@ -131,6 +132,21 @@ def test_bad_numbers_of_smoke(smoke, name, values, message):
     replace(smoke, name, values)
     with pytest.raises(ValueError, match=rf"NavierStokes2D_train_42_0\.50000_2\.h5: .*{message}"):
         open_fields(smoke)
+
+
+def test_constants_that_differ_between_trajectories_are_given(smoke):
+    assert not open_fields(smoke).header.given
+    replace(smoke, "train/buo_y", [0.5, 0.4])
+    replace(smoke, "train/dt", [6.0, 3.0])
+    source = open_fields(smoke)
+    header = source.header
+    assert [(g.name, g.grade, g.kind) for g in header.given] == [
+        ("buoyancy", 1, "constant"), ("frame_spacing", 0, "constant"),
+    ]  # fmt: skip
+    assert not header.backgrounds
+    assert header.frame_spacing == 4.5
+    got = source.read(1, 0, 2)
+    assert (got["buoyancy"].tolist(), got["frame_spacing"].tolist()) == ([0.0, 0.4], [3.0])
 
 
 @pytest.mark.parametrize("name", ["vx", "dt", "buo_y"])

@@ -6,7 +6,8 @@ import h5py
 import numpy as np
 import pytest
 
-from cscnn.data import open_fields
+from cscnn.data import FieldFile, open_fields
+from cscnn.data.files import write
 from cscnn.data.readers import WellFile
 from tests.data.layouts import AXES, NAMES, change, replace, well_file
 
@@ -23,8 +24,6 @@ def test_well_values_by_naive_loops(tmp_path, dim):
         at = (t, *x)
         expected = {
             "density": [data["t0_fieldsdensity"][(1, t + 2, *x)]],
-            "mask": [data["t0_fieldsmask"][tuple(x)]],
-            "profile": [data["t0_fieldsprofile"][(1, *x[1:])]],
             "forcing": [data["t0_fieldsforcing"][(t + 2, x[0])]],
             "velocity": data["t1_fieldsvelocity"][(1, t + 2, *x)].tolist(),
             "rotation": [
@@ -32,8 +31,54 @@ def test_well_values_by_naive_loops(tmp_path, dim):
                 for a, b in itertools.combinations(range(dim), 2)
             ],
         }
-        assert {name: values[at].tolist() for name, values in got.items()} == expected
+        assert {name: got[name][at].tolist() for name in expected} == expected
+        assert got["mask"][tuple(x)] == data["t0_fieldsmask"][tuple(x)]
+        assert got["profile"][tuple(x)] == data["t0_fieldsprofile"][(1, *x[1:])]
+    assert set(got) == {*expected, "mask", "profile"}
     assert all(values.dtype == np.float32 and values.flags.writeable for values in got.values())
+
+
+def test_what_does_not_change_in_time_is_given(tmp_path):
+    """A mask is no target to predict, and scalars are constants of trajectories."""
+
+    def scalars(file):
+        group = file["scalars"]
+        group.attrs["field_names"] = ["Re", "Ra", "gain"]
+        group["Ra"], group["gain"] = np.float64([1e4, 2e4]), np.arange(6.0)
+        group["Ra"].attrs.update(sample_varying=True, time_varying=False)
+        group["gain"].attrs.update(sample_varying=False, time_varying=True)
+
+    path = change(well_file(tmp_path / "w.hdf5"), scalars)
+    names = [*NAMES, "Re", "Ra", "gain"]
+    source = open_fields(path, fields=names, forcing=["forcing"])
+    header = source.header
+    assert [f.name for f in header.fields] == ["density", "velocity", "rotation"]
+    assert {g.name: g.kind for g in header.given} == {
+        "mask": "static", "profile": "static", "forcing": "forcing",
+        "Re": "constant", "Ra": "constant", "gain": "forcing",
+    }  # fmt: skip
+    got = source.read(1, 2, 5)
+    assert {g.name: got[g.name].shape for g in header.given} == {
+        "mask": (5, 4, 1), "profile": (5, 4, 1), "forcing": (3, 5, 4, 1),
+        "Re": (1,), "Ra": (1,), "gain": (3, 5, 4, 1),
+    }  # fmt: skip
+    assert (got["Re"].tolist(), got["Ra"].tolist()) == ([100.0], [2e4])
+    assert (got["gain"] == np.arange(2.0, 5.0)[:, None, None, None]).all()
+    assert source.dtype == "float32"  # whatever the type of scalars
+    write(tmp_path / "own.h5", header, map(source.read, range(2)), range(2))
+    np.testing.assert_equal(FieldFile(tmp_path / "own.h5").read(1), source.read(1))
+    with pytest.raises(ValueError, match=r"no field 'heat', only density"):
+        open_fields(path, fields=names, forcing=["heat"])
+    with pytest.raises(ValueError, match=r"needs fields of different names, got \[\]"):
+        open_fields(path, fields=["mask"])
+
+
+def test_one_number_may_be_an_array_of_one(tmp_path):
+    path = replace(well_file(tmp_path / "w.hdf5"), "scalars/Re", np.float32([7]))
+    assert open_fields(path, fields=["density", "Re"]).read(0)["Re"].tolist() == [7.0]
+    replace(path, "scalars/Re", np.float32([7, 8]))
+    with pytest.raises(ValueError, match=r"scalars/Re has shape \(2,\), expected \(\)"):
+        open_fields(path, fields=["density", "Re"])
 
 
 @pytest.mark.parametrize("dim", [2, 3])
@@ -48,7 +93,10 @@ def test_well_header(tmp_path, dim):
     assert (header.generator, header.split, dict(header.parameters)) == (
         "swirl", "valid", {"Re": 100.0},
     )  # fmt: skip
-    assert [f.grade for f in header.fields] == [0, 0, 0, 0, 1, 2]
+    assert [f.grade for f in header.fields] == [0, 0, 1, 2]
+    assert [(g.name, g.grade, g.kind) for g in header.given] == [
+        ("mask", 0, "static"), ("profile", 0, "static"),
+    ]  # fmt: skip
     assert type(header).from_dict(header.to_dict()) == header
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -60,14 +61,21 @@ class Coarse:
         return len(self.source)
 
     def read(self, number: int, start: int = 0, stop: int | None = None) -> Trajectory:
-        """Coarse frames from start to stop, field name -> (frames, *coarse grid, components)."""
+        """Coarse frames from start to stop, field name -> (frames, *coarse grid, components).
+
+        Static fields are means over cells too; constants stay what they are.
+        """
         start, stop = check_range(self, self.path, number, start, stop)
         step = self.coarsen if self._joins_time else 1
         arrays = self.source.read(number, start * step, stop * step)
-        return {
-            name: average_cells(torch.as_tensor(array), self.coarsen, self._joins_time).numpy()
-            for name, array in arrays.items()
-        }
+        return {name: self._coarse(name, array) for name, array in arrays.items()}
+
+    def _coarse(self, name: str, array: np.ndarray) -> np.ndarray:
+        time, space = self.header.axes_of(name)
+        if not space:
+            return array
+        joined = self._joins_time or not time  # without an axis of time all axes are space
+        return average_cells(torch.as_tensor(array), self.coarsen, joined).numpy()
 
     def close(self) -> None:
         """Close the fine data."""
@@ -108,7 +116,7 @@ def average_cells(x: Tensor, coarsen: int, time: bool) -> Tensor:
     """Means over cells of ``coarsen`` points per axis of (frames, *space, components).
 
     Args:
-        time: whether frames are joined too, because time is an axis of the grid.
+        time: whether the first axis is one of the grid too: time, or space if there are no frames.
     """
     if not x.is_floating_point():
         x = x.float()

@@ -25,13 +25,15 @@ def add_commands(commands: Any) -> None:
         description="Inspects, verifies and joins data files.",
     ).add_subparsers(title="commands", required=True, metavar="COMMAND")
     info = data.add_parser("info", help="describe files: fields, grid, boundary, how it was made")
-    info.add_argument("file", nargs="+", type=Path)
+    info.add_argument(
+        "file", nargs="+", help="a file; a folder or a pattern in quotes is described as one split"
+    )
     info.add_argument("--json", action="store_true", help="machine-readable")
     info.set_defaults(run=_info)
     check = data.add_parser(
         "check", help="read every number, compare the checksums, measure the laws of physics"
     )
-    check.add_argument("file", nargs="+", type=Path)
+    check.add_argument("file", nargs="+", help="a file, a folder, or a pattern in quotes")
     check.set_defaults(run=_check)
     merge = data.add_parser(
         "merge",
@@ -197,10 +199,13 @@ def _info(args: argparse.Namespace) -> int:
             described.append(
                 {
                     "path": str(path),
+                    "files": len(source.files),
                     "trajectories": len(source),
-                    "bytes": path.stat().st_size,
+                    "bytes": sum(file.path.stat().st_size for file in source.files),
                     "dtype": source.dtype,
-                    "compression": getattr(source, "compression", "none"),
+                    "compression": ", ".join(
+                        sorted({getattr(file, "compression", "none") for file in source.files})
+                    ),
                     "staggering": source.staggering,
                     **source.header.to_dict(),
                 }
@@ -220,7 +225,9 @@ def _describe(entry: dict[str, Any]) -> str:
         unit if (unit := entry["units"].get(name, "")) != "1" else "" for name in ("length", "time")
     )
     lines = [
-        f"{entry['path']}: {entry['trajectories']} trajectories, {size(entry['bytes'])}, "
+        f"{entry['path']}: "
+        + f"{entry['files']} files, " * (entry["files"] > 1)
+        + f"{entry['trajectories']} trajectories, {size(entry['bytes'])}, "
         f"{entry['dtype']}, compression {entry['compression']}",
         f"  made by     {entry['generator']} {entry['generator_version']}, seed {entry['seed']}, "
         f"split {entry['split']}",
@@ -233,6 +240,10 @@ def _describe(entry: dict[str, Any]) -> str:
     ]
     for field in entry["fields"]:
         lines.append(f"  field       {field['name']}: grade {field['grade']}, {field['units']}")
+    for given in entry["given"]:
+        lines.append(
+            f"  {given['kind']:<12}{given['name']}: grade {given['grade']}, {given['units']}"
+        )
     for background in entry["backgrounds"]:
         lines.append(
             f"  background  {background['name']}: grade {background['grade']}, "
@@ -246,9 +257,10 @@ def _describe(entry: dict[str, Any]) -> str:
 
 def _check(args: argparse.Namespace) -> int:
     from cscnn.data.files import find_damage
+    from cscnn.data.paths import list_files
 
     damaged = 0
-    for path in args.file:
+    for path in list_files(args.file):
         defects = list(find_damage(path, Bar("trajectories")))
         damaged += bool(defects)
         for text in defects or [f"{path}: all well", *_laws(path)]:

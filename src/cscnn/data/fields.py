@@ -1,4 +1,4 @@
-"""What a data set holds: its fields, known constants, and what happens at the ends of the grid."""
+"""What a data set holds: fields, what is given beside them, and what is at the ends of the grid."""
 
 from __future__ import annotations
 
@@ -13,24 +13,59 @@ BOUNDARIES = {"periodic": "circular", "wall": "symmetric", "open": "zeros"}
 
 
 @dataclass(frozen=True)
-class Field:
-    """One stored quantity: a scalar has grade 0, a vector 1, a magnetic field (bivector) 2."""
+class Quantity:
+    """What has a name and a grade: a scalar 0, a vector 1, a magnetic field (bivector) 2."""
 
     name: str
     grade: int
-    units: str = ""
 
 
 @dataclass(frozen=True)
-class Background:
-    """A known constant multivector that breaks a symmetry: gravity, a wall normal, a time step.
+class Field(Quantity):
+    """One stored quantity that is predicted."""
 
-    Given to the model as an input channel it transforms with the data, and the map is equivariant
-    again.
+    units: str = ""
+
+
+#: Kinds of what is given, and the axes that it has: of time, of space.
+KINDS = {"forcing": (True, True), "static": (False, True), "constant": (False, False)}
+
+
+@dataclass(frozen=True)
+class Given(Quantity):
+    """A quantity of each trajectory that is known and need not be predicted.
+
+    It transforms like a field of its grade: a forecast that is told it commutes with symmetries
+    that move field and given quantity together.
+
+    Attributes:
+        name: differs from those of all fields.
+        grade: as of a `Field`.
+        kind: ``"forcing"`` has frames like a field, and is known for future times too: a heater, a
+            stirring force. ``"static"`` has one value per point: an obstacle mask, a permittivity,
+            a topography, the normals of a wall. ``"constant"`` has one value: a viscosity.
+        units: for people.
+
+    Example:
+        >>> Given("normals", 1, "static").kind
+        'static'
     """
 
-    name: str
-    grade: int
+    kind: str
+    units: str = ""
+
+    def __post_init__(self) -> None:
+        check_choice(f"the kind of {self.name}", self.kind, tuple(KINDS))
+
+
+@dataclass(frozen=True)
+class Background(Quantity):
+    """A constant that is the same in all trajectories: gravity, a wall normal.
+
+    Given to the model as an input channel it transforms with the data, and the map is equivariant
+    again. One that differs between trajectories is a `Given` of kind ``"constant"``.
+    """
+
     components: tuple[float, ...]
 
 
@@ -39,6 +74,7 @@ def check_fields(
     algebra: CliffordAlgebra,
     fields: Sequence[Field],
     backgrounds: Sequence[Background] = (),
+    given: Sequence[Given] = (),
 ) -> None:
     """Raise unless names differ, grades exist in the algebra and components are complete.
 
@@ -46,12 +82,18 @@ def check_fields(
         owner: what needs the fields, for the error message, e.g. ``"a header"``.
     """
     names = [f.name for f in fields]
-    for name in (*names, *(b.name for b in backgrounds)):
-        check_name(name)
+    quantities: tuple[Field | Background | Given, ...] = (*fields, *backgrounds, *given)
+    for quantity in quantities:
+        check_name(quantity.name)
     if not names or len(set(names)) < len(names):
         raise ValueError(f"{owner} needs fields of different names, got {names}")
-    grades = [(f.name, f.grade) for f in fields] + [(b.name, b.grade) for b in backgrounds]
-    for name, grade in grades:
+    others = [g.name for g in given]
+    if len({*names, *others}) < len(names) + len(others):
+        raise ValueError(
+            f"{owner} needs fields and given quantities of different names, got {names} and "
+            f"{others}"
+        )
+    for name, grade in ((q.name, q.grade) for q in quantities):
         if not 0 <= grade <= algebra.dim:
             raise ValueError(f"{name} has grade {grade}, {algebra} has 0..{algebra.dim}")
     for background in backgrounds:

@@ -19,8 +19,10 @@ import numpy as np
 from cscnn._util.checks import check_choice
 from cscnn._util.files import replacing
 from cscnn._util.resources import check_disk
+from cscnn.data.attributes import read_header, write_header
+from cscnn.data.fields import Given
 from cscnn.data.header import Header
-from cscnn.data.source import FieldSource, Trajectory, hdf5
+from cscnn.data.source import HDF5Source, Trajectory, hdf5
 
 FORMAT = "cscnn fields"
 FORMAT_VERSION = 1
@@ -45,13 +47,23 @@ def checksum(trajectory: Trajectory) -> np.ndarray:
 
 def header_checksum(header: Header, indices: Sequence[int]) -> str:
     """Hexadecimal digits that depend on all of a header and on the indices of trajectories."""
-    text = json.dumps([header.to_dict(), [int(i) for i in indices]], sort_keys=True)
+    told = header.to_dict()
+    if not header.given:  # files without it were written before it existed
+        del told["given"]
+    text = json.dumps([told, [int(i) for i in indices]], sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def dataset_name(header: Header, name: str) -> str:
-    """The dataset of a field, e.g. ``grade1/velocity``."""
-    return f"grade{header.grade(name)}/{name}"
+    """The dataset of a quantity, e.g. ``grade1/velocity`` or ``static/grade0/mask``."""
+    quantity = header.quantity(name)
+    folder = f"{quantity.kind}/" if isinstance(quantity, Given) else ""
+    return f"{folder}grade{quantity.grade}/{name}"
+
+
+def stored_type(header: Header, name: str, dtype: str) -> str:
+    """Of the numbers of a quantity: that of the file, but float64 for constants."""
+    return dtype if any(header.axes_of(name)) else "float64"
 
 
 def write(
@@ -111,7 +123,7 @@ def _disk_errors() -> Iterator[None]:
 
 def trajectory_bytes(header: Header, dtype: str) -> int:
     """Size of one trajectory in a file without compression."""
-    numbers = sum(int(np.prod(header.shape(f.name))) for f in header.fields)
+    numbers = sum(int(np.prod(header.shape(q.name))) for q in header.quantities)
     return numbers * np.dtype(dtype).itemsize
 
 
@@ -121,17 +133,7 @@ def _create(
     """Everything but the numbers of a file; field name -> dataset."""
     file.attrs["format"] = FORMAT
     file.attrs["format_version"] = FORMAT_VERSION
-    for name, value in header.to_dict().items():
-        if name in ("fields", "backgrounds", "frames", "grid"):
-            continue  # written as datasets, or as their shapes
-        if name in ("units", "parameters"):
-            value = json.dumps(value, sort_keys=True)
-        elif name == "time_axis":
-            value = -1 if value is None else value
-        file.attrs[name] = value
-    file.attrs["fields"] = [f.name for f in header.fields]
-    if header.backgrounds:
-        file.attrs["backgrounds"] = [b.name for b in header.backgrounds]
+    write_header(file, header)
     file.create_dataset("index", data=np.asarray(indices, np.int64))
     file.create_dataset("checksum", (len(indices), 16), np.uint8)
     for background in header.backgrounds:
@@ -141,18 +143,20 @@ def _create(
     if compression != "none":
         options = {"compression": compression, "shuffle": True}
     datasets = {}
-    for field in header.fields:
-        shape = header.shape(field.name)
+    for field in header.quantities:
+        shape, (time, space) = header.shape(field.name), header.axes_of(field.name)
+        # one frame is one chunk: a window of frames touches nothing else
+        chunks = {"chunks": (1, 1, *shape[1:]) if time else (1, *shape)} if space else {}
         datasets[field.name] = file.create_dataset(
             dataset_name(header, field.name),
             (len(indices), *shape),
-            dtype,
-            chunks=(1, 1, *shape[1:]),  # one frame: a window of frames touches nothing else
-            **options,
+            stored_type(header, field.name, dtype),
+            **chunks,
+            **(options if space else {}),
         )
         datasets[field.name].attrs["components"] = _blades(header, field.grade)
         datasets[field.name].attrs["units"] = field.units
-    file.attrs["header_checksum"] = header_checksum(_read_header(file), indices)
+    file.attrs["header_checksum"] = header_checksum(read_header(file), indices)
     return datasets
 
 
@@ -168,7 +172,11 @@ def _fill(
     count = 0
     for trajectory in trajectories:
         _check_real(trajectory, int(indices[count]))
-        stored = {name: np.ascontiguousarray(a, dtype) for name, a in trajectory.items()}
+        _check_names(header, trajectory, int(indices[count]))
+        stored = {
+            name: np.ascontiguousarray(a, stored_type(header, name, dtype))
+            for name, a in trajectory.items()
+        }
         _check_trajectory(header, stored, int(indices[count]))
         with _disk_errors():
             for name, array in stored.items():
@@ -194,13 +202,17 @@ def _check_real(trajectory: Trajectory, index: int) -> None:
             )
 
 
-def _check_trajectory(header: Header, trajectory: Trajectory, index: int) -> None:
-    """Raise unless a trajectory has the fields and shapes of the header and finite numbers."""
-    expected = {f.name for f in header.fields}
+def _check_names(header: Header, trajectory: Trajectory, index: int) -> None:
+    """Raise unless a trajectory has all fields of the header, and all that is given."""
+    expected = {q.name for q in header.quantities}
     if set(trajectory) != expected:
         raise ValueError(
             f"trajectory {index} has fields {sorted(trajectory)}, expected {sorted(expected)}"
         )
+
+
+def _check_trajectory(header: Header, trajectory: Trajectory, index: int) -> None:
+    """Raise unless a trajectory has the shapes of the header and finite numbers."""
     for name, array in trajectory.items():
         if array.shape != header.shape(name):
             raise ValueError(
@@ -215,7 +227,7 @@ def _check_trajectory(header: Header, trajectory: Trajectory, index: int) -> Non
             )
 
 
-class FieldFile(FieldSource):
+class FieldFile(HDF5Source):
     """A file of trajectories in the format of this library.
 
     Attributes:
@@ -240,7 +252,7 @@ class FieldFile(FieldSource):
             raise ValueError(
                 f"this has format version {version}, this cscnn reads {FORMAT_VERSION}"
             )
-        self.header = _read_header(file)
+        self.header = read_header(file)
         self.indices = tuple(int(i) for i in file["index"][:])
         if not self.indices:
             raise ValueError("it holds no trajectories")
@@ -252,13 +264,14 @@ class FieldFile(FieldSource):
     def _check_datasets(self, file: Any) -> None:
         """Raise unless shapes, components and numbers are those that the header tells."""
         check_choice("the type of numbers", self.dtype, DTYPES)
-        for field in self.header.fields:
+        for field in self.header.quantities:
             shape = (len(self.indices), *self.header.shape(field.name))
+            dtype = stored_type(self.header, field.name, self.dtype)
             stored = file[dataset_name(self.header, field.name)]
             if stored.shape != shape:
                 raise ValueError(f"field {field.name} has shape {stored.shape}, expected {shape}")
-            if str(stored.dtype) != self.dtype:
-                raise ValueError(f"field {field.name} holds {stored.dtype}, others {self.dtype}")
+            if str(stored.dtype) != dtype:
+                raise ValueError(f"field {field.name} holds {stored.dtype}, expected {dtype}")
             components = [str(name) for name in stored.attrs.get("components", ())]
             if components != (blades := _blades(self.header, field.grade)):
                 raise ValueError(
@@ -272,12 +285,12 @@ class FieldFile(FieldSource):
         return len(self.indices)
 
     def _load_frames(self, number: int, start: int, stop: int) -> Trajectory:
-        return {
-            name: self._load(
-                dataset_name(self.header, name), number, np.s_[number, start:stop], name
-            )
-            for name in (field.name for field in self.header.fields)
-        }
+        result = {}
+        for name in (quantity.name for quantity in self.header.quantities):
+            time, _ = self.header.axes_of(name)
+            index = np.s_[number, start:stop] if time else np.s_[number]
+            result[name] = self._load(dataset_name(self.header, name), number, index, name)
+        return result
 
     def checksum(self, number: int) -> np.ndarray:
         """The stored checksum of a trajectory."""
@@ -287,50 +300,6 @@ class FieldFile(FieldSource):
         """The stored checksum of the header; None in a file that has none."""
         stored = self._open().attrs.get("header_checksum")
         return None if stored is None else str(stored)
-
-
-def _read_header(file: Any) -> Header:
-    values: dict[str, Any] = {}
-    for name in Header.__dataclass_fields__:
-        if name in ("fields", "backgrounds", "frames", "grid"):
-            continue
-        if name not in file.attrs:
-            raise ValueError(f"attribute {name} is missing")
-        value = file.attrs[name]
-        if name in ("units", "parameters"):
-            value = json.loads(value)
-        elif isinstance(value, np.ndarray):
-            value = value.tolist()
-        elif isinstance(value, np.generic):
-            value = value.item()
-        values[name] = value
-    values["time_axis"] = None if values["time_axis"] < 0 else values["time_axis"]
-    grades = range(len(values["metric"]) + 1)
-    listed = [
-        (name, grade, dataset)
-        for grade in grades
-        for name, dataset in file.get(f"grade{grade}", {}).items()
-    ]
-    stored = {name: (grade, dataset) for name, grade, dataset in listed}
-    names = [str(name) for name in file.attrs.get("fields", ())]
-    if not names or sorted(names) != sorted(name for name, *_ in listed):
-        there = [f"grade{grade}/{name}" for name, grade, _ in listed]
-        raise ValueError(f"attribute fields lists {names}, but the file holds {there}")
-    values["fields"] = [
-        {"name": n, "grade": stored[n][0], "units": stored[n][1].attrs["units"]} for n in names
-    ]
-    shape = stored[names[0]][1].shape
-    values["frames"], values["grid"] = shape[1], shape[2:-1]
-    known = {
-        name: {"name": name, "grade": grade, "components": dataset[:].tolist()}
-        for grade in grades
-        for name, dataset in file.get(f"backgrounds/grade{grade}", {}).items()
-    }
-    order = [str(name) for name in file.attrs.get("backgrounds", ())]
-    if set(order) != set(known):
-        raise ValueError(f"attribute backgrounds lists {order}, the file holds {sorted(known)}")
-    values["backgrounds"] = [known[name] for name in order]
-    return Header.from_dict(values)
 
 
 def find_damage(path: Path, progress: Progress = silent) -> Iterator[str]:

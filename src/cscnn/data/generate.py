@@ -17,13 +17,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import torch
 
 from cscnn._util.checks import check_choice, check_int
 from cscnn._util.files import remove_leftovers
+from cscnn._util.jsonform import to_json
 from cscnn._util.locks import locked
 from cscnn._util.processes import end_with_parent
 from cscnn._util.resources import check_disk, check_memory
@@ -221,6 +222,9 @@ def _is_usable(plan: Plan, path: Path, overwrite: bool) -> bool:
 def _check_same(plan: Plan, file: FieldFile) -> None:
     """Raise if a file is not what the plan would make, naming the first difference."""
     old, new = file.header.to_dict(), plan.header.to_dict()
+    # older files lack options that did not exist; they have what is now the default
+    defaults = {f.name: to_json(f.default) for f in fields(plan.simulator)}
+    old["parameters"] = {**defaults, **old["parameters"]}
     for stored, planned in (
         (old.pop("parameters"), new.pop("parameters")),
         (old, new),

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from cscnn._util.checks import check_positive
 from cscnn._util.jsonform import from_json, to_json
 from cscnn.algebra import CliffordAlgebra
-from cscnn.data.fields import Background, Field, check_axes, check_boundary, check_fields
+from cscnn.data.fields import (
+    KINDS,
+    Background,
+    Field,
+    Given,
+    check_axes,
+    check_boundary,
+    check_fields,
+)
 
 
 @dataclass(frozen=True)
@@ -26,13 +34,15 @@ class Header:
         axes: a name per axis of the grid.
         spacing: distance of grid points along each axis.
         boundary: what happens at the ends of each axis, see `cscnn.data.fields.BOUNDARIES`.
-        fields: the stored quantities.
+        fields: the stored quantities that are to be predicted.
         frames: times per trajectory.
         grid: points per axis of space.
         frame_spacing: time between frames.
         time_axis: 0 or None.
         units: of length (and of time, if it is no axis), e.g. ``{"length": "m", "time": "s"}``.
-        backgrounds: known constants that break symmetries.
+        backgrounds: known constants that are the same in all trajectories.
+        given: what is known of each trajectory and not predicted, see `Given`. With time as an axis
+            of the grid it must be constants.
         generator: name of what made the data.
         generator_version: changes when the same parameters give other numbers.
         parameters: everything that the generator was told.
@@ -44,6 +54,8 @@ class Header:
         ...                (Field("dye", 0), Field("velocity", 1)), frames=20, grid=(64, 32))
         >>> swirl.shape("velocity")
         (20, 64, 32, 2)
+        >>> swirl.replace(given=(Given("mask", 0, "static"),)).shape("mask")
+        (64, 32, 1)
     """
 
     metric: tuple[int, ...]
@@ -57,6 +69,7 @@ class Header:
     time_axis: int | None = None
     units: Mapping[str, str] = field(default_factory=dict)
     backgrounds: tuple[Background, ...] = ()
+    given: tuple[Given, ...] = ()
     generator: str = ""
     generator_version: int = 0
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -65,7 +78,7 @@ class Header:
 
     def __post_init__(self) -> None:
         dim = self.algebra.dim
-        check_fields("a header", self.algebra, self.fields, self.backgrounds)
+        check_fields("a header", self.algebra, self.fields, self.backgrounds, self.given)
         check_axes("boundary", self.boundary, dim)
         check_boundary(self.boundary)
         check_axes("spacing", self.spacing, dim)
@@ -81,10 +94,11 @@ class Header:
                 f"metric {self.metric} needs a grid of {space} positive sizes and at least one "
                 f"frame, got {self.grid} and {self.frames}"
             )
+        check_given(self.given, self.time_axis)
 
     def _check_texts(self) -> None:
         """Raise if a text has control characters, which a terminal would obey."""
-        units = [f.units for f in self.fields]
+        units = [q.units for q in self.quantities]
         for text in (*self.axes, *self.units.values(), *units, self.generator, self.split):
             if not isinstance(text, str) or not text.isprintable():
                 raise ValueError(f"texts of a header must be printable, got {text!r}")
@@ -94,16 +108,32 @@ class Header:
         """The Clifford algebra of the metric."""
         return CliffordAlgebra(self.metric)
 
+    @property
+    def quantities(self) -> tuple[Field | Given, ...]:
+        """All that a trajectory has: fields, and what is given."""
+        return (*self.fields, *self.given)
+
+    def quantity(self, name: str) -> Field | Given:
+        """A field, or what is given, by its name."""
+        known = {q.name: q for q in self.quantities}
+        if name not in known:
+            raise ValueError(f"there is no field {name!r}, only {', '.join(known)}")
+        return known[name]
+
+    def axes_of(self, name: str) -> tuple[bool, bool]:
+        """Whether a quantity has an axis of time, and axes of space."""
+        quantity = self.quantity(name)
+        return KINDS[quantity.kind] if isinstance(quantity, Given) else (True, True)
+
     def shape(self, name: str) -> tuple[int, ...]:
-        """(frames, *grid, components) of a field."""
-        return (self.frames, *self.grid, self.algebra.grade_sizes[self.grade(name)])
+        """(frames, *grid, components) of a field; given quantities may lack frames or grid."""
+        time, space = self.axes_of(name)
+        components = self.algebra.grade_sizes[self.grade(name)]
+        return (*((self.frames,) if time else ()), *(self.grid if space else ()), components)
 
     def grade(self, name: str) -> int:
-        """Grade of a field."""
-        grades = {f.name: f.grade for f in self.fields}
-        if name not in grades:
-            raise ValueError(f"there is no field {name!r}, only {', '.join(grades)}")
-        return grades[name]
+        """Grade of a field or given quantity."""
+        return self.quantity(name).grade
 
     def replace(self, **changes: Any) -> Header:
         """The same with some attributes changed."""
@@ -122,3 +152,17 @@ class Header:
         """Names of the attributes that differ."""
         mine, theirs = self.to_dict(), other.to_dict()
         return [name for name in mine if mine[name] != theirs[name]]
+
+
+def check_given(given: Sequence[Given], time_axis: int | None) -> None:
+    """Raise if time is an axis of the grid and something else than constants is given.
+
+    What is static for one observer is not for another, and a reversal of time would exchange the
+    forcing at the times of input and output.
+    """
+    fields = [f"{g.name} ({g.kind})" for g in given if g.kind != "constant"]
+    if time_axis is not None and fields:
+        raise ValueError(
+            f"with time as an axis of the grid only constants can be given, got {fields[0]}: make "
+            "it a field that is predicted too"
+        )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -42,6 +42,8 @@ class Law:
         source: name of the field that is added, if any.
         place: one of `PLACES`.
         physical: makes the field of what is stored, if it is stored in another form.
+        factor: name of a static scalar that multiplies the field before it is differentiated, such
+            as a permittivity. Where the data are not given it, it is uniform and does not matter.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Law:
     source: str | None = None
     place: str = "points"
     physical: Callable[[Tensor, Header], Tensor] | None = None
+    factor: str | None = None
 
     def __post_init__(self) -> None:
         check_choice("place", self.place, PLACES)
@@ -119,20 +122,50 @@ def _ratio(squares: float, scale: float) -> float:
     return math.sqrt(squares / scale)
 
 
+class Sums(NamedTuple):
+    """What `Residual` adds up, for each trajectory and frame: (batch, frames)."""
+
+    squares: Tensor
+    scale: Tensor
+    error: Tensor
+    rounding: Tensor
+
+    @property
+    def relative(self) -> Tensor:
+        """`Residual.relative` of each trajectory and frame, (batch, frames)."""
+        known = (self.scale > 0) | (self.squares > 0)
+        return torch.where(known, self.squares / self.scale, 0.0).sqrt()
+
+    def residual(self, law: Law) -> Residual:
+        """Of all trajectories and frames together."""
+        return Residual(law, *(float(x.sum()) for x in self))
+
+
 def measure(law: Law, fields: Mapping[str, Tensor], header: Header) -> Residual | None:
-    """The residual of a law, summed over trajectories, frames and space.
+    """The residual of a law, summed over trajectories, frames and space, see `frame_sums`."""
+    sums = frame_sums(law, fields, header)
+    return None if sums is None else sums.residual(law)
+
+
+def frame_sums(law: Law, fields: Mapping[str, Tensor], header: Header) -> Sums | None:
+    """The residual of a law for each trajectory and frame, summed over space.
 
     Args:
         law: what the fields should obey.
-        fields: field name -> (batch, frames, *space, components), in the units of the header.
+        fields: field name -> (batch, frames, *space, components), in the units of the header; what
+            is static has no frames.
         header: metric, spacing and boundaries. Other numbers of frames or points are welcome.
 
     Returns:
-        None if the grid has no points from which the differences do not reach beyond its ends.
+        (batch, frames). If time is an axis of the grid that is not periodic, there are no numbers
+        of its first and last frames, `Law.radius` of each. None if there are no points from which
+        the differences do not reach beyond the ends of the grid.
     """
     algebra = header.algebra
     stored = fields[law.field]
     field = stored if law.physical is None else law.physical(stored, header)
+    if law.factor is not None and law.factor in fields:
+        field = field * fields[law.factor].unsqueeze(1)
     f = algebra.embed(field, header.grade(law.field))
     source = None
     if law.source is not None:
@@ -144,16 +177,17 @@ def measure(law: Law, fields: Mapping[str, Tensor], header: Header) -> Residual 
     accuracy = 4 if law.place == "points" else 2
     scheme = Differences(header.spacing, accuracy, modes, staggered=law.place == "faces")
     derivative = law.operator(f, algebra, scheme)
-    error = 0.0
+    residual = derivative if source is None else derivative + source
+    squares = _squares(residual[inside])
+    error = torch.zeros_like(squares)
     if law.place == "points":
         coarse = law.operator(f, algebra, replace(scheme, accuracy=2))
         error = _squares((derivative - coarse)[inside])
-    residual = derivative if source is None else derivative + source
-    scale = 0.0 if source is None else _squares(source[inside])
+    scale = torch.zeros_like(squares) if source is None else _squares(source[inside])
     for axis in range(algebra.dim):
-        scale += _squares(partial_derivative(f, axis, algebra, scheme)[inside])
+        scale = scale + _squares(partial_derivative(f, axis, algebra, scheme)[inside])
     rounding = (torch.finfo(f.dtype).eps / min(header.spacing)) ** 2 * _squares(f[inside])
-    return Residual(law, _squares(residual[inside]), scale, error, rounding)
+    return Sums(squares, scale, error, rounding)
 
 
 def total(residuals: Iterable[Residual | None]) -> Residual | None:
@@ -199,5 +233,6 @@ def _interior(f: Tensor, header: Header, radius: int) -> tuple[Any, ...] | None:
     return (*index, slice(None))
 
 
-def _squares(x: Tensor) -> float:
-    return float(x.square().sum())
+def _squares(x: Tensor) -> Tensor:
+    """Sums over space and components, (batch, frames)."""
+    return x.square().flatten(2).sum(2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -12,7 +13,9 @@ import numpy as np
 from cscnn._util.optional import require
 from cscnn.data.header import Header
 
-Trajectory = dict[str, np.ndarray]  #: field name -> (frames, *grid, components)
+#: Fields and given quantities by name, of the shapes that `Header.shape` tells; (frames, *grid,
+#: components) for fields.
+Trajectory = dict[str, np.ndarray]
 
 
 class Source(Protocol):
@@ -25,25 +28,57 @@ class Source(Protocol):
     def __len__(self) -> int: ...
 
     def read(self, number: int, start: int = 0, stop: int | None = None) -> Trajectory:
-        """Frames of a trajectory, field name -> (frames, *grid, components)."""
+        """Frames of a trajectory, field name -> (frames, *grid, components), and what is given."""
 
 
 class FieldSource(ABC):
-    """Trajectories in an HDF5 file, open for reading in any number of processes.
-
-    A subclass for a layout defines `_describe`, `__len__` and `_load_frames`. Each process opens
-    the file by itself when it first reads, so a source can be pickled and survives a fork.
+    """Trajectories in files, open for reading in any number of processes.
 
     Attributes:
-        path: the file.
-        header: what it holds.
+        path: of the file, or what stands for several.
+        header: what the trajectories are.
         dtype: of the numbers that are read.
         staggering: how points and times of different components are shifted; empty if not.
     """
 
+    path: Path
     header: Header
     dtype: str
     staggering: str = ""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def _load_frames(self, number: int, start: int, stop: int) -> Trajectory:
+        """Frames that exist."""
+
+    def read(self, number: int, start: int = 0, stop: int | None = None) -> Trajectory:
+        """Frames from start to stop of the trajectory at a position in the source."""
+        return self._load_frames(number, *check_range(self, self.path, number, start, stop))
+
+    @property
+    def files(self) -> Sequence[FieldSource]:
+        """The files, one by one."""
+        return (self,)
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close what this process has opened; reading opens it again."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class HDF5Source(FieldSource):
+    """Trajectories in one HDF5 file.
+
+    A subclass for a layout defines `_describe`, `__len__` and `_load_frames`. Each process opens
+    the file by itself when it first reads, so a source can be pickled and survives a fork.
+    """
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
@@ -59,17 +94,6 @@ class FieldSource(ABC):
     @abstractmethod
     def _describe(self, file: Any) -> None:
         """Set header, dtype and staggering, or raise an error, which is told with the path."""
-
-    @abstractmethod
-    def __len__(self) -> int: ...
-
-    @abstractmethod
-    def _load_frames(self, number: int, start: int, stop: int) -> Trajectory:
-        """Frames that exist."""
-
-    def read(self, number: int, start: int = 0, stop: int | None = None) -> Trajectory:
-        """Frames from start to stop of the trajectory at a position in the file."""
-        return self._load_frames(number, *check_range(self, self.path, number, start, stop))
 
     def _open(self) -> Any:
         """The handle of this process."""
@@ -92,19 +116,12 @@ class FieldSource(ABC):
             ) from error
 
     def close(self) -> None:
-        """Close the handle of this process."""
         if self._file is not None and self._pid == os.getpid():
             self._file.close()
         self._file = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_file": None, "_pid": 0, "_datasets": {}}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def check_range(

@@ -7,51 +7,62 @@ from pathlib import Path
 from typing import Any
 
 from cscnn.data.files import FieldFile
+from cscnn.data.joined import JoinedFiles
+from cscnn.data.paths import Paths, list_files, spelled
 from cscnn.data.readers.checks import SPLITS
 from cscnn.data.readers.pdearena import MaxwellFile, NavierStokesFile
 from cscnn.data.readers.the_well import WellFile
-from cscnn.data.source import FieldSource, open_hdf5
+from cscnn.data.source import FieldSource, HDF5Source, open_hdf5
 
 #: Readers and the options that they know.
-OPTIONS: dict[type[FieldSource], tuple[str, ...]] = {
+OPTIONS: dict[type[HDF5Source], tuple[str, ...]] = {
     FieldFile: (),
     NavierStokesFile: ("centre",),
     MaxwellFile: ("centre",),
-    WellFile: ("fields", "grades"),
+    WellFile: ("fields", "grades", "forcing"),
 }
 
 
 def open_fields(
-    path: str | Path,
+    path: Paths,
     *,
     centre: bool | None = None,
     fields: Sequence[str] | None = None,
     grades: Mapping[str, int] | None = None,
+    forcing: Sequence[str] | None = None,
 ) -> FieldSource:
-    """Open a file of trajectories, recognised by its content.
+    """Open trajectories: a file, recognised by its content, or several files as one.
 
     Args:
-        path: an HDF5 file of this library, of PDEArena or of The Well.
+        path: an HDF5 file of this library, of PDEArena or of The Well; or a folder, a pattern or a
+            list of files, see `cscnn.data.paths.list_files`.
         centre: PDEArena: average components to cell centres (the default) or leave them staggered.
-        fields: The Well: names of the fields to read; by default all.
+        fields: The Well: names of the fields and scalars to read; by default all.
         grades: The Well: grades of fields that are axial, e.g. ``{"magnetic_field": 2}``.
+        forcing: The Well: names of fields that change in time but are given, not predicted.
 
     Example:
         >>> open_fields("nothing.h5")
         Traceback (most recent call last):
         FileNotFoundError: there is no file nothing.h5
     """
-    path = Path(path)
+    options = {"centre": centre, "fields": fields, "grades": grades, "forcing": forcing}
+    given = {name: value for name, value in options.items() if value is not None}
+    files = list_files(path)
+    if len(files) == 1:
+        return _open_file(files[0], given)
+    return JoinedFiles(spelled(path), (_open_file(file, given) for file in files))
+
+
+def _open_file(path: Path, given: Mapping[str, Any]) -> FieldSource:
     with open_hdf5(path) as file:
         reader = _recognise(file, path)
-    options = {"centre": centre, "fields": fields, "grades": grades}
-    given = {name: value for name, value in options.items() if value is not None}
     if unknown := sorted(set(given) - set(OPTIONS[reader])):
         raise ValueError(f"{path} is a {reader.__name__}, which has no option {', '.join(unknown)}")
     return reader(path, **given)
 
 
-def _recognise(file: Any, path: Path) -> type[FieldSource]:
+def _recognise(file: Any, path: Path) -> type[HDF5Source]:
     if "format" in file.attrs:
         return FieldFile
     if {"dataset_name", "n_spatial_dims"} <= set(file.attrs) or "t0_fields" in file:

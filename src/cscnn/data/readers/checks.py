@@ -38,6 +38,14 @@ def constant(data: Any, reason: str) -> float:
     )
 
 
+def by_trajectory(data: Any) -> np.ndarray:
+    """The finite values of a dataset that has one value per trajectory, in float64."""
+    values = np.asarray(data[()], np.float64)
+    if not np.isfinite(values).all():
+        raise ValueError(f"dataset {data.name} must have finite values, got {values.tolist()}")
+    return values
+
+
 def even_step(values: np.ndarray, name: str) -> float:
     """The distance of neighbours in a row of coordinates that ascend evenly."""
     x = np.asarray(values, np.float64)

@@ -11,14 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from cscnn.data.fields import Background
-from cscnn.data.readers.checks import SPLITS, check_finite, check_shape, constant, dataset
+from cscnn.data.fields import Background, Given
+from cscnn.data.readers.checks import (
+    SPLITS,
+    by_trajectory,
+    check_finite,
+    check_shape,
+    constant,
+    dataset,
+)
 from cscnn.data.simulators.maxwell3d import Maxwell3D
 from cscnn.data.simulators.navier_stokes import NavierStokes
-from cscnn.data.source import FieldSource, Trajectory
+from cscnn.data.source import HDF5Source, Trajectory
 
 
-class PDEArenaFile(FieldSource):
+class PDEArenaFile(HDF5Source):
     """What the files of PDEArena share: one group, named like the split, of contiguous datasets.
 
     Args:
@@ -63,6 +70,9 @@ class NavierStokesFile(PDEArenaFile):
     (grade 1). vx[i, j] is stored at (i h, (j + 1/2) h) and vy[i, j] at ((i + 1/2) h, j h), on the
     faces of cell (i, j), whose smoke is in its middle. The mean of opposite faces is the velocity
     in the middle; the faces on the upper walls are not stored, but velocity is zero there.
+
+    If buo_y or dt differ between trajectories, buoyancy (grade 1) or frame_spacing (grade 0) are
+    given constants; the header has the mean of dt. Otherwise buoyancy is a background.
     """
 
     names = ("u", "vx", "vy")
@@ -74,17 +84,26 @@ class NavierStokesFile(PDEArenaFile):
         if len(shape) != 4:
             raise ValueError(f"dataset {group['u'].name} must have 4 axes, got shape {shape}")
         grid = shape[2:]
-        numbers = {}
         for name in ("dt", "dx", "dy", "buo_y"):
             check_shape(dataset(group, name), shape[:1])
-            what = "backgrounds" if name == "buo_y" else "spacings"
-            numbers[name] = constant(
-                group[name], f"{what} are constants of a file; split it by this value"
-            )
         # The box has n cells, but PDEArena writes dx = L / (n - 1), and t in the same way.
         spacing = tuple(
-            numbers[name] * (n - 1) / n for name, n in zip(("dx", "dy"), grid, strict=True)
+            constant(group[name], "a kernel needs one spacing; split the file by this value")
+            * (n - 1)
+            / n
+            for name, n in zip(("dx", "dy"), grid, strict=True)
         )
+        steps, buoyancy = by_trajectory(group["dt"]), by_trajectory(group["buo_y"])
+        if steps.min() <= 0:
+            raise ValueError(f"dataset {group['dt'].name} must be positive, got {steps.min()}")
+        known = {
+            "buoyancy": np.stack([0 * buoyancy, buoyancy], -1),
+            "frame_spacing": steps[:, None],
+        }
+        #: constants that differ between trajectories, (trajectories, components)
+        self._constants = {n: values for n, values in known.items() if (values != values[0]).any()}
+        given = (Given("buoyancy", 1, "constant"), Given("frame_spacing", 0, "constant", "s"))
+        background = Background("buoyancy", 1, (0.0, float(buoyancy[0])))
         if self.centre:
             self._check_walls(group)
             note = "velocity is the mean of opposite faces of a cell"
@@ -101,8 +120,11 @@ class NavierStokesFile(PDEArenaFile):
                 spacing=spacing,
                 frames=shape[1],
                 grid=grid,
-                frame_spacing=numbers["dt"],
-                backgrounds=(Background("buoyancy", 1, (0.0, numbers["buo_y"])),),
+                frame_spacing=float(
+                    steps.mean() if "frame_spacing" in self._constants else steps[0]
+                ),
+                backgrounds=() if "buoyancy" in self._constants else (background,),
+                given=tuple(g for g in given if g.name in self._constants),
                 generator="pdearena_navier_stokes",
                 parameters={"centring": note},
                 split=self.split,
@@ -124,7 +146,8 @@ class NavierStokesFile(PDEArenaFile):
         smoke, *velocity = (self._stored(name, number, start, stop) for name in self.names)
         if self.centre:
             velocity = [_between_walls(v, axis) for axis, v in enumerate(velocity, 1)]
-        return {"smoke": smoke[..., None], "velocity": np.stack(velocity, -1)}
+        constants = {name: values[number] for name, values in self._constants.items()}
+        return {"smoke": smoke[..., None], "velocity": np.stack(velocity, -1), **constants}
 
 
 class MaxwellFile(PDEArenaFile):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cscnn.data.fields import Field
+from cscnn.data.fields import Field, Given
 from cscnn.data.header import Header
 from cscnn.data.readers.checks import (
     SPLITS,
@@ -19,8 +19,10 @@ from cscnn.data.readers.checks import (
     dataset,
     even_step,
 )
-from cscnn.data.source import FieldSource, Trajectory
+from cscnn.data.source import HDF5Source, Trajectory
 
+#: Groups of what is in a file, and the order of its tensors.
+GROUPS = {"t0_fields": 0, "t1_fields": 1, "t2_fields": 2, "scalars": 0}
 SAME = 1e-5  #: spacings closer than this, relative, are one: coordinates are rounded to float32
 PRECEDENCE = ("periodic", "open", "wall")  #: of boundary conditions on one side of the grid
 
@@ -36,15 +38,26 @@ class StoredField:
     by_time: bool
     by_axis: tuple[bool, ...]
 
+    @property
+    def kind(self) -> str:
+        """Which kind of `Given` it is, if it is one."""
+        if self.by_time:
+            return "forcing"
+        return "static" if any(self.by_axis) else "constant"
 
-class WellFile(FieldSource):
+
+class WellFile(HDF5Source):
     """Scalars, vectors and antisymmetric tensors of a file of The Well.
+
+    What does not change in time is given, not predicted: static fields such as masks, and the group
+    ``scalars``, which holds constants of each trajectory. Scalars that do change are a forcing.
 
     Args:
         path: the file.
-        fields: names of the fields to read; by default all.
+        fields: names of the fields and scalars to read; by default all.
         grades: for fields that are not what their group says: grade 2 makes an axial vector of
             space, such as a magnetic field, a bivector; the dimension makes a value a pseudoscalar.
+        forcing: names of fields that change in time but are given, such as a heat source.
     """
 
     def __init__(
@@ -53,9 +66,10 @@ class WellFile(FieldSource):
         *,
         fields: Sequence[str] | None = None,
         grades: Mapping[str, int] | None = None,
+        forcing: Sequence[str] = (),
     ):
         self._wanted = None if fields is None else list(fields)
-        self._grades = dict(grades or {})
+        self._grades, self._forcing = dict(grades or {}), tuple(forcing)
         super().__init__(path)
 
     def _describe(self, file: Any) -> None:
@@ -81,19 +95,25 @@ class WellFile(FieldSource):
             name: self._check_field(file, path, order, (self._length, frames, *grid))
             for name, (path, order) in self._choose(file).items()
         }
-        types = [file[stored.dataset].dtype for stored in self._stored.values()]
+        types = [file[s.dataset].dtype for s in self._stored.values() if any(s.by_axis)]
         self.dtype = str(np.result_type(np.float32, *types).newbyteorder("="))
         folder = self.path.resolve().parent.name
         listed = texts(file.attrs.get("simulation_parameters", ()))
+        given = [
+            name
+            for name, s in self._stored.items()
+            if not (s.by_time and any(s.by_axis)) or name in self._forcing
+        ]
         self.header = Header(
             metric=(1,) * dim,
             axes=tuple(axes),
             spacing=spacing,
             boundary=tuple(boundary(file, axis) for axis in axes),
-            fields=tuple(Field(name, stored.grade) for name, stored in self._stored.items()),
+            fields=tuple(Field(n, s.grade) for n, s in self._stored.items() if n not in given),
             frames=frames,
             grid=grid,
             frame_spacing=frame_spacing,
+            given=tuple(Given(n, self._stored[n].grade, self._stored[n].kind) for n in given),
             generator=str(attribute(file, "dataset_name")),
             parameters={n: np.asarray(file.attrs[n]).tolist() for n in listed if n in file.attrs},
             split=folder if folder in SPLITS else "",
@@ -102,14 +122,14 @@ class WellFile(FieldSource):
     def _choose(self, file: Any) -> dict[str, tuple[str, int]]:
         """Dataset and tensor order of the wanted fields."""
         known: dict[str, tuple[str, int]] = {}
-        for order in range(3):
-            group = file.get(f"t{order}_fields")
+        for folder, order in GROUPS.items():
+            group = file.get(folder)
             for name in texts(() if group is None else attribute(group, "field_names")):
                 if name in known:
                     raise ValueError(f"field {name} is in both {known[name][0]} and {group.name}")
-                known[name] = (f"t{order}_fields/{name}", order)
+                known[name] = (f"{folder}/{name}", order)
         wanted = list(known) if self._wanted is None else self._wanted
-        for name in (*wanted, *self._grades):
+        for name in (*wanted, *self._grades, *self._forcing):
             if name not in known:
                 raise ValueError(f"there is no field {name!r}, only {', '.join(known)}")
         if not wanted:
@@ -128,9 +148,11 @@ class WellFile(FieldSource):
         return {name: known[name] for name in wanted}
 
     def _check_field(self, file: Any, path: str, order: int, sizes: tuple[int, ...]) -> StoredField:
-        data, name = file[path], path.split("/")[1]
-        by_axis = tuple(bool(b) for b in np.atleast_1d(attribute(data, "dim_varying")))
+        data, (folder, name) = file[path], path.split("/")
         dim = len(sizes) - 2
+        by_axis = (False,) * dim
+        if folder != "scalars":
+            by_axis = tuple(bool(b) for b in np.atleast_1d(attribute(data, "dim_varying")))
         if len(by_axis) != dim:
             raise ValueError(f"{data.name}: dim_varying must have {dim} values, got {by_axis}")
         stored = StoredField(
@@ -147,7 +169,8 @@ class WellFile(FieldSource):
             raise ValueError(f"field {name} ({path}) has grade {choices}, got {stored.grade}")
         varying = (stored.by_sample, stored.by_time, *by_axis)
         shape = tuple(n for n, varies in zip(sizes, varying, strict=True) if varies)
-        check_shape(data, shape + (dim,) * order)
+        if data.shape != (1,) or any(varying):  # one number may be an array of one
+            check_shape(data, shape + (dim,) * order)
         return stored
 
     def __len__(self) -> int:
@@ -160,12 +183,21 @@ class WellFile(FieldSource):
                 (slice(start, stop),) if stored.by_time else ()
             )
             array = np.asarray(self._load(stored.dataset, number, index, name))
+            if stored.kind == "constant" and not stored.order:
+                array = array.reshape(())
             missing = [0] if not stored.by_time else []
             missing += [axis for axis, varies in enumerate(stored.by_axis, 1) if not varies]
             array = np.expand_dims(array, missing)
             check_finite(self.path, name, number, start, array)
-            shape = (stop - start, *self.header.shape(name)[1:])
-            result[name] = np.array(np.broadcast_to(_components(array, stored), shape), self.dtype)
+            values, shape = _components(array, stored), self.header.shape(name)
+            if stored.by_time:
+                shape = (stop - start, *shape[1:])
+            elif stored.kind == "static":
+                values = values[0]
+            else:
+                values = values.reshape(shape)
+            dtype = "float64" if stored.kind == "constant" else self.dtype
+            result[name] = np.array(np.broadcast_to(values, shape), dtype)
         return result
 
 

@@ -16,6 +16,7 @@ from cscnn.data.header import Header
 from cscnn.data.laws import Law
 
 Presets = Mapping[str, Mapping[str, Any]]  #: name -> options that differ from the defaults
+Range = float | tuple[float, float]  #: a number, or (low, high) between which it is drawn
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Simulator:
     batch: ClassVar[int] = 1  #: trajectories to simulate together, for speed
     frames_in: ClassVar[int] = 4  #: frames that a forecast usually sees
     laws: ClassVar[tuple[Law, ...]] = ()  #: equations that the fields obey
+    ranges: ClassVar[tuple[str, ...]] = ()  #: options that take a `Range` in place of a number
 
     def header(self) -> Header:
         """What the trajectories are."""
@@ -44,7 +46,8 @@ class Simulator:
         A trajectory depends on its own stream only, to the last bit, whatever is simulated with it.
 
         Returns:
-            field name -> (trajectories, frames, *grid, components).
+            name -> (trajectories, *shape), with the shapes of the header: of fields and of what is
+            given.
         """
         raise NotImplementedError
 
@@ -62,7 +65,10 @@ class Simulator:
                 f"unknown option {unknown[0]!r} of {cls.name}: choose from {', '.join(known)}"
             )
         defaults = {f.name: f.default for f in dataclasses.fields(cls)}
-        given = {name: _like(name, value, defaults[name]) for name, value in options.items()}
+        given = {
+            name: _like(name, value, defaults[name], name in cls.ranges)
+            for name, value in options.items()
+        }
         return cls(**{**cls.presets[preset], **given})
 
     def parameters(self) -> dict[str, Any]:
@@ -80,12 +86,27 @@ class Simulator:
         )
 
 
-def _like(name: str, value: Any, default: Any) -> Any:
-    """An option of the type of its default, or an error."""
+def draw(value: Range, rng: np.random.Generator) -> float:
+    """A number of a range; a fixed one takes nothing from the stream."""
+    return float(rng.uniform(*value)) if isinstance(value, tuple) else value
+
+
+def bounds(value: Range) -> tuple[float, float]:
+    """Smallest and largest number of a range."""
+    return value if isinstance(value, tuple) else (value, value)
+
+
+def _like(name: str, value: Any, default: Any, ranges: bool = False) -> Any:
+    """An option of the type of its default, or of ranges in place of its numbers, or an error."""
     if isinstance(default, tuple) and isinstance(value, tuple | list):
         if len(value) != len(default):
             raise ValueError(f"{name} takes {len(default)} values, got {value}")
-        return tuple(_like(name, v, d) for v, d in zip(value, default, strict=True))
+        return tuple(_like(name, v, d, ranges) for v, d in zip(value, default, strict=True))
+    if ranges and isinstance(default, float) and isinstance(value, tuple | list):
+        low, high = _like(name, value, (default, default))
+        if not low <= high:
+            raise ValueError(f"{name} takes a number or a range (low, high), got {(low, high)}")
+        return low, high
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if type(value) is not type(default):

@@ -257,7 +257,7 @@ class PointCharges(ExactSimulator[Charges]):
         return float(np.linalg.norm(np.maximum(np.abs(positions) - half, 0), axis=1).min())
 
 
-def _physical(field: Tensor, header: Header) -> Tensor:
+def physical_field(field: Tensor, header: Header) -> Tensor:
     """The field itself, also of files that hold `squash` of it."""
     return unsquash(field, header.algebra) if header.parameters.get("normalise") == "log" else field
 
@@ -268,7 +268,7 @@ class MaxwellSpacetime(PointCharges):
     name = "maxwell_spacetime"
     presets: ClassVar[Presets] = {"paper": {}, "small": {"frames": 64, "grid": (32, 32)}}
     frames_in = 16
-    laws = (Law("faraday", "∇∧F = 0", "Faraday's law", "faraday", curl, physical=_physical),)
+    laws = (Law("faraday", "∇∧F = 0", "Faraday's law", "faraday", curl, physical=physical_field),)
 
 
 @dataclass(frozen=True)
@@ -285,7 +285,7 @@ class MaxwellSpacetime4D(PointCharges):
             "Maxwell's equations without charges",
             "faraday",
             vector_derivative,
-            physical=_physical,
+            physical=physical_field,
         ),
     )
     dim = 3

@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -22,21 +22,31 @@ from torch.nn.functional import grid_sample, pad
 
 from cscnn._util.checks import check_positive
 from cscnn.calculus import divergence
-from cscnn.data.fields import Background, Field
+from cscnn.data.fields import Background, Field, Given
 from cscnn.data.header import Header
 from cscnn.data.laws import Law
-from cscnn.data.simulators.base import Presets, Simulator
+from cscnn.data.simulators.base import Presets, Range, Simulator, bounds, draw
+
+
+class Medium(NamedTuple):
+    """What differs between the trajectories of a batch: numbers, or tensors (batch, 1, 1)."""
+
+    viscosity: float | Tensor
+    buoyancy: tuple[float | Tensor, float | Tensor]
 
 
 @dataclass(frozen=True)
 class NavierStokes(Simulator):
     """Smoke that rises in a closed box.
 
+    Viscosity and buoyancy are the same in all trajectories, or are drawn for each of them; then the
+    data say so as given constants.
+
     Attributes:
         grid: cells along x and y.
         size: lengths of the box.
-        viscosity: ν.
-        buoyancy: b, the force per smoke density.
+        viscosity: ν, or (low, high) between which it is drawn.
+        buoyancy: b, the force per smoke density; each component may be (low, high).
         time_step: of the solver.
         warmup: steps before the first frame.
         every: steps between frames.
@@ -47,14 +57,15 @@ class NavierStokes(Simulator):
     name = "navier_stokes"
     presets: ClassVar[Presets] = {"paper": {}, "small": {"grid": (64, 64)}}
     batch = 8
+    ranges = ("viscosity", "buoyancy")
     laws = (
         Law("incompressible", "∇⌟v = 0", "no divergence", "velocity", divergence, place="faces"),
     )
 
     grid: tuple[int, int] = (128, 128)
     size: tuple[float, float] = (32.0, 32.0)
-    viscosity: float = 0.01
-    buoyancy: tuple[float, float] = (0.0, 0.5)
+    viscosity: Range = 0.01
+    buoyancy: tuple[Range, Range] = (0.0, 0.5)
     time_step: float = 1.5
     warmup: int = 8
     every: int = 4
@@ -68,11 +79,12 @@ class NavierStokes(Simulator):
         )
         if any(n < 4 for n in self.grid):
             raise ValueError(f"grid needs at least 4 cells per axis, got {self.grid}")
-        if self.viscosity < 0 or self.warmup < 0:
+        lowest, highest = bounds(self.viscosity)
+        if lowest < 0 or self.warmup < 0:
             raise ValueError(
                 f"viscosity and warmup must not be negative, got {self.viscosity}, {self.warmup}"
             )
-        limit = self.viscosity * self.time_step * sum(1 / h**2 for h in self.spacing)
+        limit = highest * self.time_step * sum(1 / h**2 for h in self.spacing)
         if limit > 0.5:
             raise ValueError(
                 f"explicit diffusion is unstable: viscosity · time_step · Σ 1/h² = {limit:.3g} "
@@ -84,7 +96,16 @@ class NavierStokes(Simulator):
         """Sizes of a cell."""
         return (self.size[0] / self.grid[0], self.size[1] / self.grid[1])
 
+    @property
+    def given(self) -> tuple[Given, ...]:
+        """What is drawn for each trajectory."""
+        viscosity = Given("viscosity", 0, "constant", "m²/s")
+        buoyancy = Given("buoyancy", 1, "constant", "m/s²")
+        drawn = isinstance(self.viscosity, tuple), any(isinstance(b, tuple) for b in self.buoyancy)
+        return tuple(g for g, varies in zip((viscosity, buoyancy), drawn, strict=True) if varies)
+
     def header(self) -> Header:
+        fixed = [b for b in self.buoyancy if not isinstance(b, tuple)]
         return Header(
             metric=(1, 1),
             axes=("x", "y"),
@@ -95,21 +116,32 @@ class NavierStokes(Simulator):
             grid=self.grid,
             frame_spacing=self.time_step * self.every,
             units={"length": "m", "time": "s"},
-            backgrounds=(Background("buoyancy", 1, self.buoyancy),),
+            backgrounds=(Background("buoyancy", 1, tuple(fixed)),) if len(fixed) == 2 else (),
+            given=self.given,
         )
 
     def simulate(
         self, rngs: Sequence[np.random.Generator], device: torch.device | str = "cpu"
     ) -> dict[str, Tensor]:
         smoke = torch.stack([torch.as_tensor(self.noise(rng)) for rng in rngs]).to(device)
+        viscosity, *buoyancy = (
+            torch.tensor([draw(value, rng) for rng in rngs], dtype=smoke.dtype, device=device)
+            for value in (self.viscosity, *self.buoyancy)
+        )
+        medium = Medium(_spread(viscosity), (_spread(buoyancy[0]), _spread(buoyancy[1])))
         flow = self.at_rest(smoke)
         smokes, velocities = [], []
         for step in range(self.warmup + 1 + self.every * (self.frames - 1)):
-            smoke, flow = self.step(smoke, flow)
+            smoke, flow = self.step(smoke, flow, medium)
             if step >= self.warmup and (step - self.warmup) % self.every == 0:
                 smokes.append(smoke.unsqueeze(-1))
                 velocities.append(to_centres(flow))
-        return {"smoke": torch.stack(smokes, 1), "velocity": torch.stack(velocities, 1)}
+        constants = {"viscosity": viscosity[:, None], "buoyancy": torch.stack(buoyancy, 1)}
+        return {
+            "smoke": torch.stack(smokes, 1),
+            "velocity": torch.stack(velocities, 1),
+            **{given.name: constants[given.name] for given in self.given},
+        }
 
     def noise(self, rng: np.random.Generator) -> np.ndarray:
         """Smoke at the start: the size of smooth noise, (x, y)."""
@@ -128,10 +160,22 @@ class NavierStokes(Simulator):
         """No flow: zero on the inner faces, (batch, x - 1, y) and (batch, x, y - 1)."""
         return torch.zeros_like(smoke[:, 1:]), torch.zeros_like(smoke[:, :, 1:])
 
+    @property
+    def medium(self) -> Medium:
+        """Viscosity and buoyancy, if they are not drawn for each trajectory."""
+        x, y = self.buoyancy
+        if isinstance(self.viscosity, tuple) or isinstance(x, tuple) or isinstance(y, tuple):
+            raise ValueError(
+                f"viscosity {self.viscosity} and buoyancy {self.buoyancy} are drawn for each "
+                "trajectory: give step the medium of yours"
+            )
+        return Medium(self.viscosity, (x, y))
+
     def step(
-        self, smoke: Tensor, flow: tuple[Tensor, Tensor]
+        self, smoke: Tensor, flow: tuple[Tensor, Tensor], medium: Medium | None = None
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """One step of smoke (batch, x, y) and of the flow through the inner faces."""
+        viscosity, buoyancy = self.medium if medium is None else medium
         u, v = flow
         centre = to_centres(flow)
         smoke = self._carry(smoke, centre[..., 0], centre[..., 1], "border")
@@ -140,9 +184,10 @@ class NavierStokes(Simulator):
         force = self.time_step / 2
         moved_u = self._carry(u, u, other_v, "zeros")
         moved_v = self._carry(v, other_u, v, "zeros")
-        moved_u = moved_u + force * self.buoyancy[0] * (smoke[:, 1:] + smoke[:, :-1])
-        moved_v = moved_v + force * self.buoyancy[1] * (smoke[:, :, 1:] + smoke[:, :, :-1])
-        return smoke, self.project((self._diffuse(moved_u), self._diffuse(moved_v)))
+        moved_u = moved_u + force * buoyancy[0] * (smoke[:, 1:] + smoke[:, :-1])
+        moved_v = moved_v + force * buoyancy[1] * (smoke[:, :, 1:] + smoke[:, :, :-1])
+        diffused = self._diffuse(moved_u, viscosity), self._diffuse(moved_v, viscosity)
+        return smoke, self.project(diffused)
 
     def _carry(self, x: Tensor, u: Tensor, v: Tensor, outside: str) -> Tensor:
         """Values of x where the flow (u, v) at its points came from, one step ago."""
@@ -154,10 +199,10 @@ class NavierStokes(Simulator):
         y = grid_sample(x.unsqueeze(1), origins, padding_mode=outside, align_corners=True)
         return y.squeeze(1)
 
-    def _diffuse(self, x: Tensor) -> Tensor:
+    def _diffuse(self, x: Tensor, viscosity: float | Tensor) -> Tensor:
         """x + ν Δt ∇²x, with zeros outside."""
         wide = pad(x, (1, 1, 1, 1))
-        factor = [self.viscosity * self.time_step / h**2 for h in self.spacing]
+        factor = [viscosity * self.time_step / h**2 for h in self.spacing]
         return (
             (1 - 2 * sum(factor)) * x
             + factor[0] * (wide[:, 2:, 1:-1] + wide[:, :-2, 1:-1])
@@ -181,6 +226,11 @@ class NavierStokes(Simulator):
             u.sub(pressure[:, 1:] - pressure[:, :-1], alpha=1 / hx),
             v.sub(pressure[:, :, 1:] - pressure[:, :, :-1], alpha=1 / hy),
         )
+
+
+def _spread(values: Tensor) -> Tensor:
+    """One number for each trajectory, (batch,), beside its fields: (batch, 1, 1)."""
+    return values[:, None, None]
 
 
 def divergence_of(flow: tuple[Tensor, Tensor], spacing: tuple[float, float]) -> Tensor:
