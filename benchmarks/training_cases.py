@@ -16,12 +16,15 @@ from typing import Any
 
 import torch
 
-from benchmarks.registry import Case, benchmark
+from benchmarks.registry import Case, Work, benchmark
 from cscnn.data.generate import generate, plans
 from cscnn.data.simulators import SIMULATORS, create
+from cscnn.forecasting import Forecaster, Task, Window
+from cscnn.forecasting.unroll import Unroll
 
 OURS, BARE = "cscnn train, with data loading and bar", "bare loop, data in memory"
 LOAD, STEP = "load a batch", "training step"
+UNROLLED, SINGLE = "unrolled steps, one backward pass", "as many single steps"
 #: Steps before the measured ones.
 WARM = 3
 
@@ -62,6 +65,51 @@ def loading() -> Iterator[Case]:
             speedup=4,
             timed=partial(load_and_step, task),
         )
+
+
+@benchmark(
+    "unrolling",
+    "Loss and gradients of 3 unrolled steps, beside those of 3 single steps",
+    "The ratio is what feeding forecasts back adds; with pushforward one step has a backward pass.",
+)
+def unrolling() -> Iterator[Case]:
+    for label, unroll in (("all steps learn", Unroll(3)), ("pushforward", Unroll(3, True))):
+        for name in ("cs_resnet", "resnet"):
+            works = unrolled_works(name, unroll)
+            yield Case(f"{name}, {label}", works, SINGLE, compare=(), speedup=1 / 1.1)
+
+
+def unrolled_works(name: str, unroll: Unroll, params: int = 30_000) -> dict[str, Work]:
+    """Gradients of unrolled steps, and of as many single ones: smoke on 32² cells."""
+    header = create("navier_stokes", "small").header()
+    task = Task.from_header(header)
+    forecaster = Forecaster.build(name, task, params=params)
+    parameters = list(forecaster.network.parameters())
+    generator = torch.Generator().manual_seed(0)
+    fields = {
+        f.name: torch.randn(
+            8, task.frames_in + unroll.steps, 32, 32, task.algebra.grade_sizes[f.grade],
+            generator=generator,
+        )
+        for f in task.fields
+    }  # fmt: skip
+    constants = task.constant_multivectors().expand(8, -1, -1)
+    window = Window(
+        {name: x[:, : task.frames_in] for name, x in fields.items()},
+        {name: x[:, task.frames_in :] for name, x in fields.items()},
+        constants,
+    )
+
+    def gradients(unroll: Unroll) -> Sequence[torch.Tensor]:
+        loss = forecaster.loss(window, unroll=unroll)
+        return [
+            g for g in torch.autograd.grad(loss, parameters, allow_unused=True) if g is not None
+        ]
+
+    def single() -> Sequence[torch.Tensor]:
+        return [g for _ in range(unroll.steps) for g in gradients(Unroll())]
+
+    return {UNROLLED: partial(gradients, unroll), SINGLE: single}
 
 
 def alternate(task: str, repeats: int) -> Mapping[str, Sequence[float]]:

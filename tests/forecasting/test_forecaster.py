@@ -25,6 +25,7 @@ UNSUPPORTED = {
     ("steerable_resnet", "maxwell_spacetime"), ("steerable_resnet", "maxwell_spacetime4d"),
     ("steerable_resnet", "sine_gordon"), ("resnet", "maxwell_spacetime4d"),
     ("clifford_resnet", "maxwell_spacetime4d"), ("fno", "maxwell_spacetime4d"),
+    ("unet", "maxwell_spacetime4d"), ("convnext_unet", "maxwell_spacetime4d"),
 }  # fmt: skip
 GRIDS = {1: (8,), 2: (8, 8), 3: (4, 4, 4)}
 
@@ -183,7 +184,7 @@ def test_bad_files(tmp_path):
     for data in ("{}", '{"format": 2}'):  # format 2 had no description of the network
         tensors, metadata = {"a": torch.ones(1)}, {KEY: data}
         save_file(tensors, path, {**metadata, CHECKSUM: checksum(metadata, tensors)})
-        with pytest.raises(ValueError, match=r"has format .* of cscnn_forecaster, this .* reads 3"):
+        with pytest.raises(ValueError, match=r"has format .* of cscnn_forecaster, this .* reads 4"):
             Forecaster.load(path)
     with pytest.raises(ValueError, match="this Identity does not know how it was made"):
         Forecaster(torch.nn.Identity(), FLUID).save(path)

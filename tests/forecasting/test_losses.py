@@ -56,6 +56,84 @@ def test_relative_counts_samples_and_fields_alike(task):
     torch.testing.assert_close(torch.stack(parts).mean(), found)
 
 
+RING = FLOW.replace(boundary=("periodic", "open"), spacing=(0.5, 2.0))
+
+
+@pytest.mark.parametrize("task", [FLOW, LIGHT, RING], ids=["flow", "light", "ring"])
+def test_h1_counts_differences_of_neighbours(task):
+    """Against loops over points; they wrap around where the grid does."""
+    prediction, target = fields(task), fields(task)
+    p, t = by_name(task, prediction), by_name(task, target)
+    first = 2 if task.time_axis is None else 1
+
+    def slope(values):
+        total = 0.0
+        for axis, h in enumerate(task.grid_spacing):
+            moved = np.moveaxis(values, first - 1 + axis, 0)
+            steps = [moved[i + 1] - moved[i] for i in range(3)]
+            if task.padding_mode[axis] == "circular":
+                steps.append(moved[0] - moved[3])
+            total += np.mean(np.square(steps)) / h**2
+        return total
+
+    longest = 4 * max(task.grid_spacing) / (2 * math.pi)
+    total = count = 0.0
+    for name in t:
+        for sample in range(3):
+            error, truth = p[name][sample] - t[name][sample], t[name][sample]
+            length = min(np.mean(truth**2) / slope(truth), longest**2)
+            components = truth.shape[-1]
+            total += components * (np.mean(error**2) + length * slope(error))
+            count += components
+    found = losses.h1(prediction, target, task)
+    assert found.item() == pytest.approx(total / count, rel=1e-12)
+
+
+def test_h1_sees_how_rough_an_error_is():
+    """A target of one wave: an error of the same shape counts twice, a constant one once."""
+    ring = FLOW.replace(boundary="periodic", frames_out=1)
+    angle = 2 * math.pi * torch.arange(32).double() / 32
+    wave, sharp = (torch.cos(k * angle)[None, None, :, None, None] for k in (1, 8))
+    target = wave * torch.ones(1, ring.output_type.channels, 32, 32, 4).double()
+
+    def ratio(error):
+        values = (loss(target + 0.1 * error, target, ring) for loss in (losses.h1, losses.mse))
+        return (lambda a, b: (a / b).item())(*values)
+
+    assert ratio(torch.ones_like(wave)) == pytest.approx(1.0)
+    assert ratio(wave) == pytest.approx(2.0, rel=0.01)
+    assert ratio(sharp) > 30
+    constant = torch.ones_like(target)  # whose derivatives are zero, and give no length
+    assert losses.h1(1.1 * constant, constant, ring).item() == pytest.approx(0.01)
+    assert losses.h1(constant, 0 * constant, ring).isfinite()
+
+
+@pytest.mark.parametrize("name", losses.LOSSES)
+def test_weights_are_shares_of_fields(name):
+    loss, prediction, target = losses.LOSSES[name], fields(FLOW), fields(FLOW)
+    names = [f.name for f in FLOW.fields]
+    alone = {
+        chosen: loss(prediction, target, FLOW, {n: float(n == chosen) for n in names}).item()
+        for chosen in names
+    }
+    components = {"dye": 1, "heat": 1, "wind": 1 if name == "relative" else 2}
+
+    def mean(weights):
+        shares = {n: weights.get(n, 1.0) * components[n] for n in names}
+        return sum(shares[n] * alone[n] for n in names) / sum(shares.values())
+
+    for weights in ({}, {"wind": 5.0}, {"dye": 0.5, "heat": 3.0, "wind": 0.0}):
+        assert loss(prediction, target, FLOW, weights).item() == pytest.approx(mean(weights))
+    assert loss(prediction, target, FLOW).item() == pytest.approx(mean({}))
+    changed = prediction.clone()
+    changed[:, 1, ..., 0] += 1  # heat, the second scalar of the first frame
+    without = {"heat": 0.0}
+    assert torch.equal(
+        loss(changed, target, FLOW, without), loss(prediction, target, FLOW, without)
+    )
+    assert not torch.equal(loss(changed, target, FLOW), loss(prediction, target, FLOW))
+
+
 @pytest.mark.parametrize("name", losses.LOSSES)
 def test_losses_are_invariant(name, task):
     """Under the symmetries of the grid; a loss that favours a component is the control."""
@@ -68,11 +146,11 @@ def test_losses_are_invariant(name, task):
         values = []
         for g in grid_symmetries(task.algebra, (4,) * task.dim):
             moved = (transform_on_grid(task.algebra, g, x) for x in (prediction, target))
-            values.append(loss(*moved, task).item())
+            values.append(loss(*moved, task, {task.fields[-1].name: 2.0}).item())
         return max(values) / min(values) - 1
 
     assert change(losses.LOSSES[name]) < 1e-12
-    assert change(lambda p, t, task: losses.LOSSES[name](p * favour, t * favour, task)) > 1e-3
+    assert change(lambda p, t, *more: losses.LOSSES[name](p * favour, t * favour, *more)) > 1e-3
 
 
 @pytest.mark.parametrize("name", losses.LOSSES)
@@ -98,7 +176,7 @@ def test_forecasters_learn_by_any_of_them(name):
         forecaster.loss(window, name).backward()
         optimiser.step()
     assert forecaster.loss(window, name) < 0.98 * before
-    with pytest.raises(ValueError, match="loss must be one of mse, relative, got 'l7'"):
+    with pytest.raises(ValueError, match="loss must be one of mse, relative, h1, got 'l7'"):
         forecaster.loss(window, "l7")
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from cscnn.algebra.group import boost
+from cscnn.conv import use_backend
 from cscnn.data.simulators.sine_gordon import SineGordon
 from cscnn.forecasting import Forecaster, Task, Window, collate
 from cscnn.forecasting.evaluation.observers import Observer
@@ -82,6 +83,12 @@ def test_margins_do_not_count():
     assert forecaster.loss(batch) > 10 * before
     with pytest.raises(ValueError, match="margins of 12 points, but the grid has 24: nothing is"):
         build(margin=12).loss(batch)
+
+
+def test_rounding_of_spectral_convolutions_is_not_seen():
+    forecaster = use_backend(build(kernel="complete").float(), "spectral")
+    assert default_margin(forecaster, (32, 48)) == 4
+    assert forecaster.dtype == torch.float32
 
 
 def test_the_default_margin_is_what_the_network_sees(caplog):

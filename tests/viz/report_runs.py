@@ -9,14 +9,20 @@ from cscnn._util.jsonform import write_json
 from cscnn.data.simulators import create
 from cscnn.forecasting.evaluation.results import (
     Cost,
+    Curve,
+    Curves,
     DataInfo,
+    ErrorCurves,
     Evaluation,
+    LawResidual,
     ModelInfo,
     MotionErrors,
     ObserverErrors,
     OneStepErrors,
+    PhysicalQuantity,
     RolloutErrors,
     Samples,
+    Spread,
     SymmetryErrors,
 )
 from cscnn.forecasting.forecaster import Forecaster
@@ -101,17 +107,43 @@ def _errors(scale):
 
 def _rollout(task, equivariant, quality, steps):
     growth = np.linspace(1, 4, steps)
+    curves = {
+        "mse": 1e-3 * quality * growth**2,
+        "relative_l2": 0.02 * quality * growth,
+        "correlation": 1 - 0.02 * quality * growth,
+        "persistence": 0.15 * growth,
+    }
+    lost = None if equivariant else 5.5
+    errors = {
+        **{name: curve.tolist() for name, curve in curves.items()},
+        "spread": {n: Spread((0.9 * c).tolist(), (1.1 * c).tolist()) for n, c in curves.items()},
+        "correlation_frames": lost,
+        "persistence_frames": None,
+        "lifetimes": {"correlation": [lost] * 16, "persistence": [None] * 16},
+    }
     return RolloutErrors(
+        **errors,
         steps=list(range(1, steps + 1)),
         times=[task.frame_spacing * (i + 1) for i in range(steps)],
-        mse=(1e-3 * quality * growth**2).tolist(),
-        relative_l2=(0.02 * quality * growth).tolist(),
-        correlation=(1 - 0.02 * quality * growth).tolist(),
-        correlation_time=None if equivariant else 5.5,
-        correlation_frames=None if equivariant else 5.5,
+        correlation_time=lost and lost * task.frame_spacing,
         stable_steps=steps,
         stable=[steps] * 16,
-        persistence=(0.15 * growth).tolist(),
+        fields={field.name: ErrorCurves(**errors) for field in task.fields},
+        laws={
+            "law": LawResidual("no divergence", "∇⌟v = 0", 0.1, 1e-7, _curves(growth / 40, 1e-7))
+        },
+        quantities={
+            "energy": PhysicalQuantity(
+                "kinetic energy per mass", "½⟨v²⟩", "(m/s)²", 2.0, _curves(1 + growth, 2.0)
+            )
+        },
+    )
+
+
+def _curves(prediction, target):
+    target = np.full_like(prediction, target)
+    return Curves(
+        *(Curve(c.tolist(), (0.8 * c).tolist(), (1.2 * c).tolist()) for c in (prediction, target))
     )
 
 
@@ -147,6 +179,7 @@ def _symmetry(task, equivariant, quality):
             observers,
             [quality**2 * 1e-3 * g for g in growth],
             [quality * 0.02 * g for g in growth],
+            windows=32,
         ),
     )
 

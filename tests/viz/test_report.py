@@ -17,8 +17,8 @@ from cscnn.viz.report.page import render, write_report
 from tests.viz.report_page import Page, words
 from tests.viz.report_runs import TASKS, change_evaluation, change_samples, make_run
 
-SECTIONS = ["In short", "Forecasts beside the truth", "As forecasts run on", "Symmetry", "Learning",
-            "All numbers", "Kernels", "How it was made"]  # fmt: skip
+SECTIONS = ["In short", "Forecasts beside the truth", "As forecasts run on", "Physical quantities",
+            "Symmetry", "Learning", "All numbers", "Kernels", "How it was made"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -53,16 +53,19 @@ def test_one_page_with_everything(folders, name, tmp_path, capsys):
 def test_the_numbers_are_those_of_the_runs(folders):
     text = render(load_runs(folders["fluid"]))
     page = Page(text)
-    for shown in ("2.00 %", "1.60 %", "28.0 %", "6,077", "350 MB", "4.00 × 10⁻⁷", "not lost"):
+    for shown in ("2.00 %", "1.60 %", "28.0 %", "6,077", "350 MB", "4.00 × 10⁻⁷", "≥ 48"):
         assert shown in page.text
     bold = page.texts("b")
     assert "1.60 %" in bold  # the plain network forecasts better, and the page says so
     assert "2.00 %" not in bold
     assert "350 MB" not in bold  # equal
     verdicts = re.search(r'<ul class="verdicts">(.*?)</ul>', text, re.DOTALL)[1]
-    one, other, kept, sizes = re.findall("<li>(.*?)</li>", verdicts)
+    one, later, other, kept, cost, sizes = re.findall("<li>(.*?)</li>", verdicts)
     assert "steerable has 6,077 parameters, 3.56 × as many as plain" in sizes
     assert "<b>plain</b> is lowest with 1.60 %; next is steerable with 2.00 %, 1.25 ×" in one
+    assert "And after 8 steps?" in later
+    assert "<b>plain</b> is lowest with 6.40 %; next is steerable with 8.00 %" in later
+    assert "<b>plain</b> is lowest with 6.67 ms" in cost
     assert "<b>steerable</b> is lowest" in other
     assert "<b>steerable</b> is lowest" in kept
     assert "interpolation alone 0.0150" in page.text
@@ -173,7 +176,8 @@ def test_runs_that_cannot_be_compared(copy, folders):
     assert "cannot be compared" in page.text
     assert "lowest" not in page.text
     assert len([a for a in page.all("div") if a.get("class") == "viewer"]) == 2
-    assert "persistence" not in page.text
+    assert "persistence forecast" not in page.text
+    assert "reference" not in {a.get("class") for a in page.all("th")}
     names = [run.label for run in load_runs([folders["fluid"][0], folders["line"][0]])]
     assert names == ["fluid/steerable", "line/steerable"]
 
@@ -193,9 +197,9 @@ def test_bad_input(copy, tmp_path, capsys):
     good = path.read_text()
     for text, message in (
         ("{", r"evaluation\.json is damaged, it is no JSON"),
-        ("[]", "must have format 2, got None"),
-        ('{"format": 1}', r"evaluation\.json must have format 2, got 1: evaluate again"),
-        ('{"format": 2}', "there is no entry run"),
+        ("[]", "must have format 3, got None"),
+        ('{"format": 1}', r"evaluation\.json must have format 3, got 1: evaluate again"),
+        ('{"format": 3}', "there is no entry run"),
         (re.sub(r'("metric": \[\s*1,\s*)1', r"\g<1>3", good), "metric"),
     ):
         assert text != good

@@ -3,7 +3,8 @@
 from typing import Any
 
 from cscnn.data.fields import Background, Field
-from cscnn.forecasting.augment import RandomSymmetry
+from cscnn.forecasting.augment import RandomNoise, RandomSymmetry
+from cscnn.forecasting.constraints import Constraint
 from cscnn.forecasting.forecaster import Forecaster
 from cscnn.forecasting.runs import Run
 from cscnn.forecasting.task import Task
@@ -13,8 +14,10 @@ from cscnn.forecasting.windows import Window, Windows, collate
 
 __all__ = [
     "Background",
+    "Constraint",
     "Field",
     "Forecaster",
+    "RandomNoise",
     "RandomSymmetry",
     "Run",
     "Task",

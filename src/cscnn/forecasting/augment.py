@@ -1,16 +1,19 @@
-"""Symmetries of the grid acting on named fields: exact, for training and for evaluation."""
+"""Transforms of windows: symmetries of the grid acting on named fields, and noise."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from cscnn.algebra.grids import grid_symmetries, move_grid
 from cscnn.forecasting.task import Task
-from cscnn.forecasting.windows import Window
+from cscnn.forecasting.units import Units
+from cscnn.forecasting.windows import Transform, Window
 
 
 @cache
@@ -45,11 +48,30 @@ def transform_fields(task: Task, g: Tensor, fields: Mapping[str, Tensor]) -> dic
     return result
 
 
+def transform_given(task: Task, g: Tensor, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The same for what is given: forcing and static fields move, constants are rotated.
+
+    Args:
+        task: what is given to it.
+        g: (dim, dim), from `task_symmetries`.
+        given: name -> (..., *space, components), or (..., components) for a constant.
+    """
+    action = task.algebra.action(g)
+    result = {}
+    for quantity in task.given:
+        x = given[quantity.name]
+        blades = task.algebra.grade_slice(quantity.grade)
+        if quantity.kind != "constant":
+            x = move_grid(g, x, x.dim() - 1 - task.dim)
+        result[quantity.name] = x @ action[blades, blades].mT.to(x)
+    return result
+
+
 class RandomSymmetry:
     """A transform of windows: rotates and reflects them by a random symmetry of their grid.
 
-    Fields and constants are transformed together. Other rotations and boosts do not map a grid to
-    itself; for boosted data give the simulators of spacetime a ``rapidity``.
+    Fields, constants and what is given are transformed together. Other rotations and boosts do not
+    map a grid to itself; for boosted data give the simulators of spacetime a ``rapidity``.
 
     Args:
         task: whose metric, spacing and boundary count.
@@ -73,7 +95,47 @@ class RandomSymmetry:
             transform_fields(self.task, g, window.known),
             transform_fields(self.task, g, window.target),
             constants,
+            transform_given(self.task, g, window.given),
         )
+
+
+class RandomNoise:
+    """A transform of windows: Gaussian noise on what is known, none on the target.
+
+    A forecaster that learns from it learns to correct small errors, as they arise in rollouts. All
+    components of a field get noise of the same variance, in units of that field. So its law is
+    invariant under rotations and reflections. If the metric is indefinite, no Gaussian of finite
+    variance is invariant under boosts: its law is invariant under the maximal compact subgroup
+    O(p) × O(q) only, and singles out the frame of the grid. Training with it asks the network to
+    correct errors of equal size in space and time as this frame sees them. The network itself
+    stays equivariant.
+
+    Args:
+        units: scales of the fields.
+        deviation: standard deviation of the noise, in these units.
+    """
+
+    def __init__(self, units: Units, deviation: float):
+        self.scale, self.deviation = dict(units.scale), deviation
+
+    def __call__(self, window: Window, rng: np.random.Generator) -> Window:
+        known = {}
+        for name, x in window.known.items():
+            noise = torch.as_tensor(rng.standard_normal(x.shape)).to(x)
+            known[name] = x + self.deviation * self.scale[name] * noise
+        return window._replace(known=known)
+
+
+@dataclass(frozen=True)
+class InTurn:
+    """Several transforms of windows as one; each goes on with the random numbers of the last."""
+
+    transforms: tuple[Transform, ...]
+
+    def __call__(self, window: Window, rng: np.random.Generator) -> Window:
+        for transform in self.transforms:
+            window = transform(window, rng)
+        return window
 
 
 def grid_of(task: Task, fields: Mapping[str, Tensor]) -> tuple[int, ...]:

@@ -33,14 +33,20 @@ def _add_evaluate(commands: Any) -> None:
         "evaluate",
         help="measure a trained forecaster: errors, rollouts, symmetry, cost",
         description="Measures errors of one step and of rollouts beside the persistence forecast, "
-        "violations of translations, grid symmetries, rotations and boosts, test errors for other "
-        "observers, and cost. Prints a table and writes evaluation.json and samples.npz into the "
-        "folder of the run, in place of those from before.",
+        "how long rollouts last and what energy they have, violations of translations, grid "
+        "symmetries, rotations and boosts, test errors for other observers, and cost. Prints "
+        "a table and writes evaluation.json and samples.npz into the folder of the run, in place "
+        "of those from before.",
         epilog="example: cscnn evaluate runs/smoke --split test --steps 20",
     )
     _add_forecaster(command)
     command.add_argument("--split", default="test", help="which data (default: %(default)s)")
-    command.add_argument("--data", type=Path, metavar="FILE", help="use this file instead")
+    command.add_argument(
+        "--data",
+        nargs="+",
+        metavar="FILE",
+        help="use these instead: files, a folder, or a pattern in quotes",
+    )
     command.add_argument(
         "--windows", type=int, default=256, help="for errors of one step (default: %(default)s)"
     )
@@ -65,12 +71,17 @@ def _add_predict(commands: Any) -> None:
     command = commands.add_parser(
         "predict",
         help="write forecasts as data",
-        description="Forecasts every trajectory of a file, feeding predictions back, and writes "
-        "the forecasts in the format of data files.",
+        description="Forecasts every trajectory, feeding predictions back, and writes the "
+        "forecasts into one file in the format of data files.",
         epilog="example: cscnn predict runs/smoke data/smoke/test.h5 --steps 10 --out forecast.h5",
     )
     _add_forecaster(command)
-    command.add_argument("file", type=Path, metavar="FILE", help="trajectories to begin with")
+    command.add_argument(
+        "file",
+        nargs="+",
+        metavar="FILE",
+        help="trajectories to begin with: files, a folder, or a pattern in quotes",
+    )
     command.add_argument("--out", type=Path, required=True, help="the file to write")
     command.add_argument(
         "--steps", type=int, default=10, help="frames to forecast (default: %(default)s)"
@@ -163,10 +174,11 @@ def _inputs(forecaster: Path) -> list[Path]:
 
 def _predict(args: argparse.Namespace) -> int:
     from cscnn._util.machine import usable_device
+    from cscnn.data.paths import list_files
     from cscnn.forecasting.predict import predict
     from cscnn.forecasting.runs import load_forecaster
 
-    inputs = [args.file, *_inputs(args.forecaster)]
+    inputs = [*list_files(args.file), *_inputs(args.forecaster)]
     check_output(args.out, inputs=inputs, overwrite=args.overwrite)
     forecaster = load_forecaster(args.forecaster, usable_device(args.device))
     predict(forecaster, args.file, args.out, steps=args.steps, start=args.start, quiet=False)

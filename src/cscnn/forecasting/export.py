@@ -14,6 +14,7 @@ from cscnn._util.checks import check_int
 from cscnn._util.files import write_bytes
 from cscnn._util.optional import require
 from cscnn.forecasting.forecaster import Forecaster
+from cscnn.forecasting.given import split
 from cscnn.networks import plain_convolutions
 
 SUFFIXES = (".pt2", ".onnx")  #: of torch.export, and of ONNX
@@ -27,8 +28,9 @@ Fields = dict[str, Tensor]
 def deployable(forecaster: Forecaster) -> Forecaster:
     """The same forecaster with torch's convolutions; units and constants stay inside."""
     network = plain_convolutions(forecaster.network)
-    copied = Forecaster(network, forecaster.task, forecaster.units, forecaster.coarsen)
-    return copied.to(forecaster.device).eval()
+    f = forecaster
+    copied = Forecaster(network, f.task, f.units, f.coarsen, f.predicts, f.constrain.constraints)
+    return copied.to(f.device).eval()
 
 
 def export(
@@ -37,8 +39,9 @@ def export(
     """Write one application of a forecaster, read it again, and compare it with the original.
 
     The program takes and returns physical fields, field name -> (batch, frames, *grid, components):
-    ``frames_in`` frames in, ``frames_out`` frames out. In ONNX an input has the name of its field,
-    and the output is called ``forecast_`` and that name.
+    ``frames_in`` frames in, ``frames_out`` frames out. It also takes what the task is given, as
+    ``given``, see `Forecaster.forward`. In ONNX an input has the name of its field, and the output
+    is called ``forecast_`` and that name.
 
     Args:
         forecaster: in eval mode.
@@ -52,12 +55,13 @@ def export(
     path = Path(path)
     if path.suffix not in SUFFIXES:
         raise ValueError(f"the file must end in {' or '.join(SUFFIXES)}, got {path.name}")
-    frames = _example(forecaster, grid, check_int("batch", batch, low=1))
+    frames, given = _example(forecaster, grid, check_int("batch", batch, low=1))
+    options = {"given": given} if given else {}
     with torch.no_grad():
-        expected = forecaster(frames)
-        program = torch.export.export(deployable(forecaster), (frames,))
+        expected = forecaster(frames, **options)
+        program = torch.export.export(deployable(forecaster), (frames,), options)
         pack = _pack_torch if path.suffix == ".pt2" else _pack_onnx
-        content, forecast = pack(program, frames)
+        content, forecast = pack(program, frames, given)
     error = _difference(forecast, expected)
     if not error < TOLERANCE:
         raise ValueError(f"the exported forecaster differs from the original by {error:.2g}")
@@ -65,8 +69,8 @@ def export(
     return error
 
 
-def _example(forecaster: Forecaster, grid: Sequence[int], batch: int) -> Fields:
-    """Noise of the size of the training data, in physical units."""
+def _example(forecaster: Forecaster, grid: Sequence[int], batch: int) -> tuple[Fields, Fields]:
+    """Noise of the size of the training data, in physical units: frames, and what is given."""
     task = forecaster.task
     axes = task.dim - (task.time_axis is not None)
     if len(grid) != axes or min(grid) < 1:
@@ -75,14 +79,20 @@ def _example(forecaster: Forecaster, grid: Sequence[int], batch: int) -> Fields:
             f"{' '.join(map(str, grid))}"
         )
     generator = torch.Generator().manual_seed(0)
+    frames = task.frames_in + task.frames_out
+    kinds = {"forcing": (frames, *grid), "static": tuple(grid), "constant": ()}
+    shapes = {f.name: (task.frames_in, *grid) for f in task.fields}
+    shapes |= {g.name: kinds[g.kind] for g in task.given}
     noise = {
-        f.name: torch.randn(
-            batch, task.frames_in, *grid, task.algebra.grade_sizes[f.grade], generator=generator
+        q.name: torch.randn(
+            batch, *shapes[q.name], task.algebra.grade_sizes[q.grade], generator=generator
         )
-        for f in task.fields
+        for q in task.quantities
     }
     physical = forecaster.units.physical(noise)
-    return {name: x.to(forecaster.device, forecaster.dtype) for name, x in physical.items()}
+    return split(
+        task, {name: x.to(forecaster.device, forecaster.dtype) for name, x in physical.items()}
+    )
 
 
 def _difference(fields: Fields, expected: Fields) -> float:
@@ -92,24 +102,25 @@ def _difference(fields: Fields, expected: Fields) -> float:
     )
 
 
-def _pack_torch(program: ExportedProgram, frames: Fields) -> tuple[bytes, Fields]:
+def _pack_torch(program: ExportedProgram, frames: Fields, given: Fields) -> tuple[bytes, Fields]:
     """The content of a file .pt2, and what it makes of the frames."""
     file = io.BytesIO()
     torch.export.save(program, file)
     content = file.getvalue()
-    return content, dict(torch.export.load(io.BytesIO(content)).module()(frames))
+    options = {"given": given} if given else {}
+    return content, dict(torch.export.load(io.BytesIO(content)).module()(frames, **options))
 
 
-def _pack_onnx(program: ExportedProgram, frames: Fields) -> tuple[bytes, Fields]:
+def _pack_onnx(program: ExportedProgram, frames: Fields, given: Fields) -> tuple[bytes, Fields]:
     """The content of a file .onnx, and what it makes of the frames."""
     require("onnxscript", "exporting to ONNX", "onnx")
     runtime = require("onnxruntime", "exporting to ONNX", "onnx")
-    outputs = [f"forecast_{name}" for name in frames]
+    inputs, outputs = {**frames, **given}, [f"forecast_{name}" for name in frames]
     exported = torch.onnx.export(
-        program, (), dynamo=True, verbose=False, input_names=list(frames), output_names=outputs
+        program, (), dynamo=True, verbose=False, input_names=list(inputs), output_names=outputs
     )
     assert exported is not None
     content = exported.model_proto.SerializeToString()
     session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    arrays = session.run(outputs, {name: x.cpu().numpy() for name, x in frames.items()})
+    arrays = session.run(outputs, {name: x.cpu().numpy() for name, x in inputs.items()})
     return content, {name: torch.as_tensor(a) for name, a in zip(frames, arrays, strict=True)}

@@ -11,20 +11,26 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from cscnn._util.checks import check_int
+from cscnn._util.checks import check_choice, check_int
 from cscnn._util.jsonform import to_json
 from cscnn.data import Coarse, FieldSource, open_fields
 from cscnn.data.coarse import coarse
+from cscnn.data.paths import Paths
+from cscnn.forecasting import frames as packed
+from cscnn.forecasting.calibration import calibrate_for
+from cscnn.forecasting.constraints import Constraint, Constraints, ConstraintsLike
+from cscnn.forecasting.fits import check_network, check_units
+from cscnn.forecasting.given import at_step, check_given
+from cscnn.forecasting.given import pack as pack_given
 from cscnn.forecasting.losses import get_loss
 from cscnn.forecasting.task import Task
 from cscnn.forecasting.units import Units
+from cscnn.forecasting.unroll import Unroll
 from cscnn.forecasting.windows import Window
 from cscnn.networks import (
     Calibrated,
-    Grid,
     Recipe,
     build,
-    calibrate_,
     count_parameters,
     files,
     fit_budget,
@@ -32,8 +38,10 @@ from cscnn.networks import (
 from cscnn.networks.recipe import recipe_of
 from cscnn.networks.registry import entry
 
-FORMAT = 3  #: of `Description`; raised when its entries change their meaning
+FORMAT = 4  #: of `Description`; raised when its entries change their meaning
 KEY = "cscnn_forecaster"  #: of that description in the metadata of a file
+PREDICTIONS = ("state", "change")  #: what the output of a network may be
+ONE_STEP = Unroll()
 
 Frames = Mapping[str, Tensor]  #: field name -> (batch, frames, *space, components)
 
@@ -46,6 +54,8 @@ class Description:
     task: Task
     units: Units
     coarsen: int = 1
+    predicts: str = "state"
+    constraints: tuple[Constraint, ...] = ()
 
 
 class Forecaster(nn.Module):
@@ -57,6 +67,12 @@ class Forecaster(nn.Module):
         task: what is forecast.
         units: in which the network computes; by default those of the data.
         coarsen: the network sees means over cells of so many points per axis of the data.
+        predicts: ``"state"``, or ``"change"``: then the output of the network, times
+            ``units.change`` of each field, is added to the newest known frame. With time as an axis
+            of the grid it is added to the input at the same point, as the output is displaced by
+            ``frames_out`` frames. Forecasts, losses and metrics are those of the state.
+        constraints: what every predicted state obeys, e.g. ``{"velocity": "divergence_free"}``, see
+            `Constraint`.
 
     Example:
         >>> from cscnn.forecasting import Field, Task
@@ -69,6 +85,7 @@ class Forecaster(nn.Module):
     """
 
     constants: Tensor
+    factors: Tensor  #: of outputs, one for each field
 
     def __init__(
         self,
@@ -76,49 +93,24 @@ class Forecaster(nn.Module):
         task: Task,
         units: Units | None = None,
         coarsen: int = 1,
+        predicts: str = "state",
+        constraints: ConstraintsLike = (),
     ):
         super().__init__()
         self.network, self.task = network, task
-        self.units = units or Units.physical_units(f.name for f in task.fields)
-        self._check_units()
-        self._check_network()
+        self.units = units or Units.physical_units(q.name for q in task.quantities)
+        self.predicts = check_choice("predicts", predicts, PREDICTIONS)
+        change = predicts == "change"
+        check_units(self.units, task, change)
+        check_network(self.recipe, task)
         self.coarsen = check_int("coarsen", coarsen, low=1)
+        self.constrain = Constraints(task, constraints)
         self.register_buffer("constants", task.constant_multivectors(), persistent=False)
-
-    def _check_units(self) -> None:
-        """Raise unless every field has a scale and only scalars are shifted."""
-        for quantity in self.task.fields:
-            if quantity.name not in self.units.scale:
-                known = ", ".join(self.units.scale)
-                raise ValueError(f"no scale for field {quantity.name!r}: there are {known}")
-            if quantity.grade and self.units.shift.get(quantity.name):
-                raise ValueError(
-                    f"field {quantity.name} has grade {quantity.grade}, and units shift it by "
-                    f"{self.units.shift[quantity.name]}: only scalars can be shifted"
-                )
-
-    def _check_network(self) -> None:
-        """Raise if the network remembers that it was made for other channels or another grid."""
-        if (recipe := self.recipe) is None:
-            return
-        task, dim = self.task, self.task.dim
-        for name in ("input_type", "output_type"):
-            made, wanted = getattr(recipe, name), getattr(task, name)
-            if made != wanted:
-                raise ValueError(
-                    f"{recipe.name} was made for {name}={made}, task {task.name} has {wanted}: "
-                    "build the network for this task"
-                )
-        if isinstance(recipe.space, Grid):
-            made, wanted = (
-                Grid(grid.spacings(dim), grid.padding_modes(dim))
-                for grid in (recipe.space, task.grid)
-            )
-            if made != wanted:
-                raise ValueError(
-                    f"{recipe.name} was made for {made}, task {task.name} has {wanted}: build the "
-                    "network for this task"
-                )
+        sizes = {
+            f.name: self.units.change[f.name] / self.units.scale[f.name] if change else 1.0
+            for f in task.fields
+        }
+        self.register_buffer("factors", packed.factors(task, sizes), persistent=False)
 
     @classmethod
     def build(
@@ -127,6 +119,8 @@ class Forecaster(nn.Module):
         task: Task,
         units: Units | None = None,
         coarsen: int = 1,
+        predicts: str = "state",
+        constraints: ConstraintsLike = (),
         *,
         params: int | None = None,
         calibrate: bool = True,
@@ -137,7 +131,7 @@ class Forecaster(nn.Module):
         Args:
             name: of the network, see `cscnn.networks.names`.
             task: what is forecast.
-            units, coarsen: as above.
+            units, coarsen, predicts, constraints: as above.
             params: instead of a width, a number of parameters to come as close to as possible.
             calibrate: set the initial scales of steerable networks by a pass of noise.
             options: of the network, e.g. ``width``.
@@ -157,7 +151,7 @@ class Forecaster(nn.Module):
         network = build(*signature, task.grid, **options)
         if calibrate and isinstance(network, Calibrated):
             calibrate_for(network, task)
-        return cls(network, task, units, coarsen)
+        return cls(network, task, units, coarsen, predicts, constraints)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -187,7 +181,11 @@ class Forecaster(nn.Module):
     # --- forecasts --------------------------------------------------------------------------------
 
     def forward(
-        self, frames: Frames, steps: int | None = None, constants: Tensor | None = None
+        self,
+        frames: Frames,
+        steps: int | None = None,
+        constants: Tensor | None = None,
+        given: Frames | None = None,
     ) -> dict[str, Tensor]:
         """Forecast, feeding predictions back for as many frames as are wanted.
 
@@ -197,13 +195,16 @@ class Forecaster(nn.Module):
                 ``frames_in`` count.
             steps: frames to forecast; by default ``frames_out``.
             constants: in place of those of the task, see `predict`.
+            given: what the task is given, in physical units: forcing (batch, frames, *space,
+                components) from the first of these frames to the last that is forecast, static
+                fields (batch, *space, components), constants (batch, components).
 
         Returns:
             field name -> (batch, steps, *space, components), in the dtype of the weights, but at
             least float32.
         """
         steps = self.task.frames_out if steps is None else steps
-        return self.roll_out(frames, steps, constants=constants)
+        return self.roll_out(frames, steps, constants=constants, given=given)
 
     def roll_out(
         self,
@@ -211,11 +212,13 @@ class Forecaster(nn.Module):
         steps: int,
         constants: Tensor | None = None,
         guard: Callable[[dict[str, Tensor]], Frames | None] | None = None,
+        given: Frames | None = None,
     ) -> dict[str, Tensor]:
         """`forward`, with a look at every block of new frames.
 
         If frames are channels, predictions take the place of the oldest frames; if time is an axis
         of the grid, block follows block. Both is the same: the last ``frames_in`` frames are known.
+        A forcing advances with them.
 
         Args:
             guard: gets new frames (batch, frames_out, *space, components) and returns what is fed
@@ -224,9 +227,11 @@ class Forecaster(nn.Module):
         check_int("steps", steps, low=1)
         seen = self.task.frames_in
         known = {name: self._recent(name, x) for name, x in frames.items()}
+        told = {n: x.to(self.device) for n, x in check_given(self.task, given).items()}
+        start = next(iter(frames.values())).shape[1] - seen
         blocks: list[dict[str, Tensor]] = []
         while len(blocks) * self.task.frames_out < steps:
-            x = self.pack(known)
+            x = self.pack(known, at_step(self.task, told, len(blocks), start))
             new = self.unpack(self.newest(self.predict(x, constants)))
             blocks.append(new)
             kept = new if guard is None else guard(new)
@@ -245,10 +250,26 @@ class Forecaster(nn.Module):
             )
         return x[:, -seen:].to(self.device, torch.promote_types(x.dtype, self.dtype))
 
-    def pack(self, frames: Frames) -> Tensor:
-        """Physical fields as the network's multivectors: (batch, channels, *grid, blades)."""
-        scaled = self.units.scaled(frames)
-        return self.task.pack({name: x.to(self.dtype) for name, x in scaled.items()})
+    def pack(self, frames: Frames, given: Frames | None = None) -> Tensor:
+        """Physical fields as the network's multivectors: (batch, channels, *grid, blades).
+
+        Args:
+            frames: field name -> (batch, frames, *space, components).
+            given: what follows them in an input, of one step: as in `forward`, but a forcing has
+                ``frames_in + frames_out`` frames.
+        """
+        x = self.task.pack(self._scaled(frames))
+        return x if given is None else self._join(x, check_given(self.task, given))
+
+    def _scaled(self, fields: Frames) -> dict[str, Tensor]:
+        return {name: x.to(self.dtype) for name, x in self.units.scaled(fields).items()}
+
+    def _join(self, x: Tensor, given: Frames) -> Tensor:
+        """The frames of an input, and what is given."""
+        if not given:
+            return x
+        told = pack_given(self.task, self._scaled(given), len(x), x.shape[2:-1])
+        return torch.cat([x, told], 1)
 
     def unpack(self, x: Tensor) -> dict[str, Tensor]:
         """The network's multivectors as physical fields, of at least single precision."""
@@ -261,7 +282,7 @@ class Forecaster(nn.Module):
         With time as an axis of the grid, only the last frames are new, see `newest`.
 
         Args:
-            x: (batch, task.in_channels, *grid, blades), from `pack`.
+            x: (batch, task.in_channels, *grid, blades), from `pack`: frames, and what is given.
             constants: (constants, blades) or (batch, constants, blades), see `Task.constants`; by
                 default those of the task. Transform them with the field to test equivariance.
         """
@@ -270,8 +291,12 @@ class Forecaster(nn.Module):
             expected = f"(batch, {task.in_channels}, {'*, ' * task.dim}{algebra.n_blades})"
             raise ValueError(
                 f"task {task.name} takes fields of shape {expected}, got {tuple(x.shape)}"
+                + (f": frames, then {', '.join(g.name for g in task.given)}" if task.given else "")
             )
-        known = self.constants if constants is None else constants
+        frames, known = (
+            x[:, : task.frame_channels],
+            self.constants if constants is None else constants,
+        )
         count = len(task.constants)
         if tuple(known.shape[-2:]) != (count, algebra.n_blades) or known.dim() > 3:
             raise ValueError(
@@ -284,30 +309,54 @@ class Forecaster(nn.Module):
             x = torch.cat([x, known.expand(*known.shape[:2], *x.shape[2:])], 1)
         y = self.network(x)
         assert isinstance(y, Tensor)
-        return y
+        if self.predicts == "change":
+            y = packed.base(task, frames) + y * self.factors.to(y)
+        return self.constrain(y, frames)
 
     def newest(self, y: Tensor) -> Tensor:
         """The new frames of what `predict` returns: all, unless time is an axis of the grid."""
-        task = self.task
-        if task.time_axis is None:
-            return y
-        axis = 2 + task.time_axis
-        return y.narrow(axis, y.shape[axis] - task.frames_out, task.frames_out)
+        return packed.newest(self.task, y)
 
-    def loss(self, window: Window, name: str = "mse") -> Tensor:
-        """A loss of a batch of windows, in scaled units.
+    def loss(
+        self,
+        window: Window,
+        name: str = "mse",
+        weights: Mapping[str, float] | None = None,
+        unroll: Unroll = ONE_STEP,
+    ) -> Tensor:
+        """A loss of a batch of windows, in scaled units; the mean over unrolled steps.
 
         Args:
-            window: a batch, see `collate`.
+            window: a batch, see `collate`. Its target has ``frames_out`` frames for each step.
             name: which loss, see `cscnn.forecasting.losses`.
+            weights: field name -> weight in the loss; 1 for fields that are not named.
+            unroll: over how many steps of its own forecast, and how.
         """
-        predicted = self.newest(self.predict(self.pack(window.known), window.constants))
-        inside = self.task.inside_grid
-        return get_loss(name)(inside(predicted), inside(self.pack(window.target)), self.task)
+        task, function, target = self.task, get_loss(name), self.pack(window.target)
+        given = check_given(task, window.given)
+
+        def step(x: Tensor, number: int) -> Tensor:
+            x = self._join(x, at_step(task, given, number))
+            return self.newest(self.predict(x, window.constants))
+
+        def append(x: Tensor, y: Tensor) -> Tensor:  # as `pack` would: zeros without data
+            clean = y if self.predicts == "change" else y * self.factors.to(y)
+            return packed.append(task, x, clean)
+
+        losses = [
+            function(
+                task.inside_grid(y),
+                task.inside_grid(packed.block(task, target, number)),
+                task,
+                weights,
+            )
+            for number, y in unroll.predictions(step, append, self.pack(window.known))
+        ]
+        return torch.stack(losses).mean()
 
     # --- data -------------------------------------------------------------------------------------
 
-    def view(self, data: FieldSource | str | Path) -> FieldSource | Coarse:
+    def view(self, data: FieldSource | Paths) -> FieldSource | Coarse:
         """Data as the network sees them, if they are of its task."""
         source = data if isinstance(data, FieldSource) else open_fields(data)
         seen = coarse(source, self.coarsen)
@@ -328,7 +377,9 @@ class Forecaster(nn.Module):
             path: the file.
             weights: instead of those of the network, e.g. gathered from several devices.
         """
-        description = Description(FORMAT, self.task, self.units, self.coarsen)
+        description = Description(
+            FORMAT, self.task, self.units, self.coarsen, self.predicts, self.constrain.constraints
+        )
         text = json.dumps(to_json(description))
         files.save(path, self.network, weights=weights, metadata={KEY: text})
 
@@ -343,22 +394,7 @@ class Forecaster(nn.Module):
         path = Path(path)
         file = path / "model.safetensors" if path.is_dir() else path
         metadata, tensors = files.read(file)
-        description = files.described(file, metadata, KEY, Description, FORMAT)
+        d = files.described(file, metadata, KEY, Description, FORMAT)
         network = files.restore(file, metadata, tensors)
-        forecaster = cls(network, description.task, description.units, description.coarsen)
+        forecaster = cls(network, d.task, d.units, d.coarsen, d.predicts, d.constraints)
         return forecaster.to(device).eval()
-
-
-def calibrate_for(network: nn.Module, task: Task) -> None:
-    """`calibrate_` with noise on the components of a task, and its constants."""
-    multiple = int(getattr(network, "grid_multiple", 2))
-    size = multiple * max(1, {1: 64, 2: 32, 3: 12, 4: 6}[task.dim] // multiple)
-    grid = (size,) * task.dim
-    frames = task.frame_type
-    frames = type(frames)(task.algebra, frames.grades * (task.in_channels // frames.channels))
-    generator = torch.Generator().manual_seed(0)
-    x, other = (frames.noise((2, *grid), generator) for _ in range(2))
-    constants = task.constant_multivectors().reshape(1, -1, *(1,) * task.dim, task.algebra.n_blades)
-    told = constants.expand(2, -1, *grid, -1)
-    noise, other = torch.cat([x, told], 1), torch.cat([other, torch.zeros_like(told)], 1)
-    calibrate_(network, noise, other=other, counted=task.output_type.mask)

@@ -10,13 +10,15 @@ from cscnn._util.checks import check_int
 from cscnn._util.progress import Bar
 from cscnn.data import Source, open_fields
 from cscnn.data.files import write
+from cscnn.data.paths import Paths
 from cscnn.data.source import Trajectory
 from cscnn.forecasting.forecaster import Forecaster
+from cscnn.forecasting.given import split
 
 
 def predict(
     forecaster: Forecaster,
-    file: str | Path,
+    file: Paths,
     out: str | Path,
     *,
     steps: int,
@@ -24,11 +26,14 @@ def predict(
     device: torch.device | str | None = None,
     quiet: bool = True,
 ) -> None:
-    """Forecast every trajectory of a file and write the forecasts in the same format.
+    """Forecast every trajectory and write the forecasts into one file in the same format.
+
+    What is given to the trajectories is read from the file, and written with the forecasts: a
+    forcing has to be there for all frames that are forecast.
 
     Args:
         forecaster: in eval mode.
-        file: trajectories, in any format that is read.
+        file: trajectories, in any format that is read; or a folder, a pattern or a list of files.
         out: the file to write: frames ``start + frames_in`` and on, ``steps`` of them.
         steps: frames to forecast; there need not be a truth to compare with.
         start: first frame that the network is shown, of the frames as it sees them.
@@ -50,7 +55,7 @@ def predict(
                 "data": source.header.parameters,
             },
         )
-        if Path(out).exists() and Path(out).samefile(file):
+        if Path(out).exists() and any(Path(out).samefile(part.path) for part in fine.files):
             raise ValueError(f"{out} is what the forecasts begin with: choose another output")
         numbers = Bar("trajectories", quiet=quiet).over("forecasting", range(len(source)))
         forecasts = (_forecast(forecaster, source, number, start, steps) for number in numbers)
@@ -61,7 +66,26 @@ def predict(
 def _forecast(
     forecaster: Forecaster, source: Source, number: int, start: int, steps: int
 ) -> Trajectory:
-    """One trajectory from frame ``start + frames_in`` on."""
-    arrays = source.read(number, start, start + forecaster.task.frames_in)
-    frames = {name: torch.as_tensor(array).float()[None] for name, array in arrays.items()}
-    return {name: x[0].cpu().numpy() for name, x in forecaster(frames, steps).items()}
+    """One trajectory from frame ``start + frames_in`` on, and what is given to it."""
+    task, header = forecaster.task, source.header
+    forced = [g.name for g in header.given if g.kind == "forcing"]
+    stop = start + task.frames_in
+    if forced:  # and of the frames that the last forecast has beyond the last one that is wanted
+        stop += -(-steps // task.frames_out) * task.frames_out
+        if stop > header.frames:
+            raise ValueError(
+                f"the forcing {forced[0]} must be known for all frames that are forecast: {steps} "
+                f"steps from frame {start} on need {stop} frames, the trajectories have "
+                f"{header.frames}"
+            )
+    arrays = {
+        n: torch.as_tensor(a).float()[None] for n, a in source.read(number, start, stop).items()
+    }
+    fields, given = split(task, arrays)
+    frames = {name: x[:, : task.frames_in] for name, x in fields.items()}
+    forecast = forecaster(frames, steps, given=given)
+    later = {
+        name: x[:, task.frames_in :][:, :steps] if name in forced else x
+        for name, x in given.items()
+    }
+    return {name: x[0].cpu().numpy() for name, x in {**forecast, **later}.items()}

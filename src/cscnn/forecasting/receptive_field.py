@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Sequence
 
@@ -15,7 +16,7 @@ def receptive_field(forecaster: Forecaster, grid: Sequence[int], seed: int = 0) 
     """Distance in points, along each axis, up to which the input matters for the output.
 
     Found from the gradient of the central output of a random input; parts below 1e-10 of its
-    largest entry are rounding of spectral convolutions.
+    largest entry are rounding of spectral convolutions, if the forecaster is in float64.
     """
     task = forecaster.task
     shape = (1, task.in_channels, *grid, task.algebra.n_blades)
@@ -55,7 +56,8 @@ def default_margin(forecaster: Forecaster, grid: Sequence[int]) -> int:
     open_axes = [axis for axis, m in enumerate(task.replace(margin=1).margins) if m]
     if not open_axes:
         return 0
-    seen = receptive_field(forecaster, grid)
+    precise = copy.deepcopy(forecaster).to("cpu", torch.float64)
+    seen = receptive_field(precise, grid)
     margin, most = max(seen[axis] for axis in open_axes), min(grid[a] for a in open_axes) // 4
     if margin > most:
         logging.getLogger("cscnn").warning(

@@ -72,7 +72,7 @@ class Run:
         return Forecaster.load(self.file("model.safetensors"), device)
 
     def source(self, split: str) -> FieldSource:
-        """The data of a split, as given in the configuration."""
+        """The data of a split, as given in the configuration: one file or several."""
         path = getattr(self.config().data, split, None) if split in SPLITS else None
         if not path:
             raise ValueError(
@@ -82,7 +82,7 @@ class Run:
         return open_fields(path)
 
     def metrics(self) -> list[dict[str, float]]:
-        """A dict for each epoch: epoch, step, train_loss, valid_loss, lr, seconds."""
+        """A dict for each epoch: epoch, step, unroll, train_loss, valid_loss, lr, seconds."""
         with self.file("metrics.csv").open(newline="", encoding="utf-8") as file:
             try:
                 return [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(file)]

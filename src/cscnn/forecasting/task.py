@@ -20,11 +20,12 @@ from cscnn.data.fields import (
     BOUNDARIES,
     Background,
     Field,
+    Given,
     check_axes,
     check_boundary,
     check_fields,
 )
-from cscnn.data.header import Header
+from cscnn.data.header import Header, check_given
 from cscnn.networks import FieldType, Grid
 
 #: Frames that are seen, unless told otherwise.
@@ -51,7 +52,9 @@ class Task:
         margin: points at open borders of space that losses and metrics leave out, on each side.
         spacing: distance of grid points, for each axis.
         frame_spacing: time between frames.
-        backgrounds: known constants that the network is given.
+        backgrounds: known constants that the network is told.
+        given: what it is told of each trajectory: static fields, constants, and forcing, of which
+            it sees all frames of the input and of the output.
         displacement: with time as an axis, tell the network by how much the forecast is later: a
             vector, in units of the input's length. Without it a network that commutes with the
             reversal of time cannot know where the future is.
@@ -75,12 +78,14 @@ class Task:
     displacement: bool = True
     open_padding: str = "zeros"
     margin: int = 0
+    given: tuple[Given, ...] = ()
 
     def __post_init__(self) -> None:
         dim = self.algebra.dim
         check_int("frames_in", self.frames_in, low=1)
         check_int("frames_out", self.frames_out, low=1)
-        check_fields("a task", self.algebra, self.fields, self.backgrounds)
+        check_fields("a task", self.algebra, self.fields, self.backgrounds, self.given)
+        check_given(self.given, self.time_axis)
         if self.time_axis is not None and not 0 <= self.time_axis < dim:
             raise ValueError(f"time_axis must be one of the {dim} axes, got {self.time_axis}")
         if self.time_axis is not None and self.frames_in < self.frames_out:
@@ -94,7 +99,7 @@ class Task:
             value = getattr(self, name)
             if isinstance(value, tuple):
                 check_axes(name, value, dim)
-        check_boundary(self._boundaries)
+        check_boundary(self.boundaries)
 
     @classmethod
     def from_header(
@@ -115,7 +120,7 @@ class Task:
             name: by default that of the generator.
             frames_in: see `default_frames` for the default.
             frames_out: by default 1, and with time as an axis ``frames_in``.
-            constants: tell the network backgrounds and displacement.
+            constants: tell the network what is known: backgrounds, displacement, what is given.
             open_padding, margin: as above.
         """
         frames_in = default_frames(header) if frames_in is None else frames_in
@@ -132,6 +137,7 @@ class Task:
             spacing=header.spacing,
             frame_spacing=header.frame_spacing,
             backgrounds=header.backgrounds if constants else (),
+            given=header.given if constants else (),
             displacement=constants,
             open_padding=open_padding,
             margin=margin,
@@ -150,14 +156,15 @@ class Task:
         return len(self.metric)
 
     @property
-    def _boundaries(self) -> tuple[str, ...]:
+    def boundaries(self) -> tuple[str, ...]:
+        """What happens at the ends of each axis."""
         return (self.boundary,) * self.dim if isinstance(self.boundary, str) else self.boundary
 
     @property
     def padding_mode(self) -> tuple[str, ...]:
         """Padding mode of each axis."""
         modes = {**BOUNDARIES, "open": self.open_padding}
-        return tuple(modes[boundary] for boundary in self._boundaries)
+        return tuple(modes[boundary] for boundary in self.boundaries)
 
     @property
     def grid_spacing(self) -> tuple[float, ...]:
@@ -174,7 +181,7 @@ class Task:
         """Points that do not count at either end of each axis of the grid; none of time."""
         return tuple(
             self.margin if boundary == "open" and axis != self.time_axis else 0
-            for axis, boundary in enumerate(self._boundaries)
+            for axis, boundary in enumerate(self.boundaries)
         )
 
     def inside(self, fields: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -197,6 +204,17 @@ class Task:
             x = x.narrow(axis, margin, size) if margin else x
         return x
 
+    @property
+    def displacements(self) -> tuple[int, ...]:
+        """By how many frames outputs are later than the newest input, or the input beneath them."""
+        later = self.frames_out
+        return (later,) if self.time_axis is not None else tuple(range(1, later + 1))
+
+    @property
+    def quantities(self) -> tuple[Field | Given, ...]:
+        """All that the data need: fields, and what is given."""
+        return (*self.fields, *self.given)
+
     # --- channels ---------------------------------------------------------------------------------
 
     @cached_property
@@ -213,22 +231,29 @@ class Task:
 
     @cached_property
     def constants(self) -> tuple[Background, ...]:
-        """All that the network is told beside the frames: backgrounds and displacement."""
+        """What the network is told in every trajectory alike: backgrounds and displacement."""
         if self.time_axis is None or not self.displacement:
             return self.backgrounds
         unit = tuple(float(axis == self.time_axis) for axis in range(self.dim))
         return (*self.backgrounds, Background("displacement", 1, unit))
 
     @property
-    def in_channels(self) -> int:
-        """Channels of the frames that are seen, without those of constants."""
+    def frame_channels(self) -> int:
+        """Channels of the frames that are seen."""
         return self._blocks(self.frames_in) * self.frame_type.channels
+
+    @property
+    def in_channels(self) -> int:
+        """Channels of the frames that are seen and of what is given, without `constants`."""
+        return self.input_type.channels - len(self.constants)
 
     @cached_property
     def input_type(self) -> FieldType:
-        """What the network is given: frames, then constants."""
+        """What the network sees: frames, what is given, constants."""
         frames = self.frame_type.grades * self._blocks(self.frames_in)
-        return FieldType(self.algebra, (*frames, *((b.grade,) for b in self.constants)))
+        times = self.frames_in + self.frames_out
+        given = [(g.grade,) for g in self.given for _ in range(times if g.kind == "forcing" else 1)]
+        return FieldType(self.algebra, (*frames, *given, *((b.grade,) for b in self.constants)))
 
     @cached_property
     def output_type(self) -> FieldType:
@@ -293,13 +318,20 @@ class Task:
             ("metric", self.metric, header.metric),
             ("time_axis", self.time_axis, header.time_axis),
             ("fields", _signature(self), _signature(own)),
-            ("boundary", self._boundaries, own._boundaries),
+            ("boundary", self.boundaries, own.boundaries),
             # A network need not be told the constants, but it must not be told other ones.
             ("backgrounds", self.backgrounds, own.backgrounds if self.backgrounds else ()),
         ):
             if mine != theirs:
                 raise ValueError(f"task {self.name} has {name} {mine}, the data have {theirs}")
-        if not math.isclose(self.frame_spacing, header.frame_spacing, rel_tol=1e-3):
+        known = {(g.name, g.grade, g.kind) for g in header.given}
+        if missing := [g for g in self.given if (g.name, g.grade, g.kind) not in known]:
+            raise ValueError(
+                f"task {self.name} is given {missing[0]}, the data have {header.given}"
+            )
+        if any(g.name == "frame_spacing" for g in header.given):
+            pass  # every trajectory has its own
+        elif not math.isclose(self.frame_spacing, header.frame_spacing, rel_tol=1e-3):
             raise ValueError(
                 f"task {self.name} has frames {self.frame_spacing} apart, the data "
                 f"{header.frame_spacing}"

@@ -12,6 +12,7 @@ from torch.utils.data import Dataset
 
 from cscnn._util.checks import check_choice, check_int
 from cscnn.data.source import Source
+from cscnn.forecasting.given import split
 from cscnn.forecasting.task import Task
 
 
@@ -20,13 +21,17 @@ class Window(NamedTuple):
 
     Attributes:
         known: field name -> (frames_in, *space, components)
-        target: field name -> (frames_out, *space, components)
+        target: field name -> (unroll * frames_out, *space, components)
         constants: what it is told beside, (constants, blades), see `Task.constants`
+        given: what it is told of this trajectory, see `Task.given`: a forcing has the frames of
+            known and target, (frames_in + unroll * frames_out, *space, components), a static field
+            is (*space, components), a constant (components,)
     """
 
     known: dict[str, Tensor]
     target: dict[str, Tensor]
     constants: Tensor
+    given: dict[str, Tensor] = {}  # noqa: RUF012, nobody changes a window
 
 
 Transform = Callable[[Window, np.random.Generator], Window]
@@ -45,6 +50,7 @@ class Windows(Dataset[Window]):
         mode: ``"random"`` or ``"all"``.
         per_trajectory: windows per trajectory and epoch; by default as many as there are.
         trajectories: use the first so many only.
+        unroll: forecasts in a row that the target serves.
         seed: of the random starts and of the transform.
         transform: e.g. `RandomSymmetry`; gets the random numbers of (seed, epoch, index).
         dtype: of the result.
@@ -66,6 +72,7 @@ class Windows(Dataset[Window]):
         mode: str = "random",
         per_trajectory: int | None = None,
         trajectories: int | None = None,
+        unroll: int = 1,
         seed: int = 0,
         transform: Transform | None = None,
         dtype: torch.dtype = torch.float32,
@@ -78,11 +85,13 @@ class Windows(Dataset[Window]):
         self.task.check_data(source.header)
         self.mode, self.seed = mode, seed
         self.transform, self.dtype = transform, dtype
-        self.length = self.task.frames_in + self.task.frames_out
+        self.unroll = check_int("unroll", unroll, low=1)
+        self.length = self.task.frames_in + self.unroll * self.task.frames_out
         self.starts = source.header.frames - self.length + 1
         if self.starts < 1:
             raise ValueError(
                 f"a window needs {self.length} frames, the trajectories have {source.header.frames}"
+                + (f": unroll fewer steps than {unroll}" if unroll > 1 else "")
             )
         self.per_trajectory = self.starts
         if per_trajectory is not None:
@@ -116,11 +125,13 @@ class Windows(Dataset[Window]):
         number, start = self.locate(index)
         arrays = self.source.read(number, start, start + self.length)
         fields = {name: torch.as_tensor(a).to(self.dtype) for name, a in arrays.items()}
-        split = self.task.frames_in
+        fields, others = split(self.task, fields)
+        seen = self.task.frames_in
         window = Window(
-            {name: x[:split] for name, x in fields.items()},
-            {name: x[split:] for name, x in fields.items()},
+            {name: x[:seen] for name, x in fields.items()},
+            {name: x[seen:] for name, x in fields.items()},
             self._constants.clone(),
+            {given.name: others[given.name] for given in self.task.given},
         )
         if self.transform is not None:
             rng = self._rng(index)
@@ -136,4 +147,5 @@ def collate(windows: list[Window]) -> Window:
         {name: torch.stack([w.known[name] for w in windows]) for name in first.known},
         {name: torch.stack([w.target[name] for w in windows]) for name in first.target},
         torch.stack([w.constants for w in windows]),
+        {name: torch.stack([w.given[name] for w in windows]) for name in first.given},
     )

@@ -57,6 +57,18 @@ def test_spacetime(tmp_path):
     assert not (tmp_path / "y.pt2").exists()
 
 
+@pytest.mark.parametrize("suffix", [".pt2", pytest.param(".onnx", marks=pytest.mark.slow)])
+@pytest.mark.filterwarnings("ignore")
+def test_one_sided_differences(tmp_path, suffix):
+    """`export` itself compares the program with the original."""
+    if suffix == ".onnx":
+        pytest.importorskip("onnxscript")
+        pytest.importorskip("onnxruntime")
+    task = plane(frames_in=3, open_padding="extrapolate")
+    original = forecaster("cs_resnet", task, UNITS, kernel_size=5, kernel="differential").float()
+    assert export(original, tmp_path / f"x{suffix}", grid=(7, 6)) < 1e-5
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_onnx(tmp_path):

@@ -155,17 +155,6 @@ def test_total_weighs_components(pair):
     torch.testing.assert_close(total["vrmse"], (found["a"]["vrmse"] + found["b"]["vrmse"]) / 2)
 
 
-def test_correlation_time_is_interpolated():
-    assert metrics.correlation_time([0.95, 0.9, 0.6, 0.9], [0.5, 1.0, 1.5, 2.0]) == pytest.approx(
-        1.0 + 0.5 / 3
-    )
-    assert metrics.correlation_time([0.6], [1]) == pytest.approx(0.5)
-    assert metrics.correlation_time([0.99, 0.8], [1, 2]) is None
-    assert metrics.correlation_time([1.0, math.nan], [1, 2]) == pytest.approx(1.2)
-    with pytest.raises(ValueError, match="a time for each value, got 1 and 2"):
-        metrics.correlation_time([1.0], [1, 2])
-
-
 def test_shapes_are_checked():
     with pytest.raises(ValueError, match=r"\(2, 3, 4, 1\) and \(2, 3, 5, 1\)"):
         metrics.mse(torch.zeros(2, 3, 4, 1), torch.zeros(2, 3, 5, 1))

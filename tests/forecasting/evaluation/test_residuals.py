@@ -28,7 +28,9 @@ def results(simulator, *forecasts):
     residuals = ForecastResiduals(simulator.describe(0, "test"))
     for known, rollout in forecasts:
         residuals.add(known, rollout)
-    return residuals.results()
+    stable = torch.cat([rollout.stable for _, rollout in forecasts])
+    steps = next(iter(forecasts[0][1].target.values())).shape[1]
+    return residuals.results(steps, int(stable.min()))
 
 
 def noisy(x):
@@ -55,6 +57,39 @@ def test_frames_before_the_forecast_count_where_time_is_an_axis():
         joined = {n: torch.cat([known[n][:, -2:], x], 1) for n, x in rollout.prediction.items()}
         expected = measure(law, joined, header).relative
         assert results(WAVES, (known, rollout))[law.name].prediction == pytest.approx(expected)
+
+
+def test_residuals_by_step():
+    """Of each frame by itself, or with its neighbours where time is an axis of the grid."""
+    header, law = SMOKE.describe(0, "test"), SMOKE.laws[0]
+    known, rollout = forecast(SMOKE, 2, noisy)
+    curves = results(SMOKE, (known, rollout))[law.name].curves
+    for curve, fields in ((curves.prediction, rollout.prediction), (curves.target, rollout.target)):
+        values = np.array(
+            [
+                [
+                    measure(law, {n: x[[b], [t]][None] for n, x in fields.items()}, header).relative
+                    for t in range(4)
+                ]
+                for b in range(2)
+            ]
+        )
+        np.testing.assert_allclose(curve.mean, values.mean(0), rtol=1e-5)
+        low, high = np.quantile(values, [0.1, 0.9], axis=0)
+        np.testing.assert_allclose([curve.low, curve.high], [low, high], rtol=1e-5)
+    known, rollout = forecast(WAVES, 8, noisy)
+    joined = {n: torch.cat([known[n], x], 1) for n, x in rollout.prediction.items()}
+    header, law = WAVES.describe(0, "test"), WAVES.laws[0]
+    mean = results(WAVES, (known, rollout))[law.name].curves.prediction.mean
+    assert np.isfinite(mean).tolist() == [True] * 10 + [False] * 2  # differences reach two frames
+    for step in (1, 10):
+        frames = slice(8 + step - 3, 8 + step + 2)
+        near = [{n: x[[b], frames] for n, x in joined.items()} for b in range(2)]
+        expected = np.mean([measure(law, fields, header).relative for fields in near])
+        assert mean[step - 1] == pytest.approx(expected, rel=1e-4)
+    short = {n: x[:, -1:] for n, x in known.items()}  # a frame less than the differences need
+    mean = results(WAVES, (short, rollout))[law.name].curves.prediction.mean
+    assert np.isfinite(mean).tolist() == [False] + [True] * 9 + [False] * 2
 
 
 def test_what_was_given_up_does_not_count():

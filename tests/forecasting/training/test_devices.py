@@ -98,8 +98,12 @@ def close(one: Run, other: Run) -> None:
 
 @needs_fork
 def test_split_parameters_train_like_whole_ones(data: Path, tmp_path: Path) -> None:
-    """Begun on two devices, resumed there, then on one; five windows do not suit two devices."""
-    options = {**SMALL, "optimizer__ema": 0.9, "data__valid_windows": 5}
+    """Begun on two devices, resumed there, then on one; five windows do not suit two devices.
+
+    With noise, which belongs to a window, and steps that use the parameters again.
+    """
+    options = {**SMALL, "optimizer__ema": 0.9, "data__valid_windows": 5, "data__frames_out": 4,
+               "training__unroll": 2, "training__noise": 0.1}  # fmt: skip
     run = config(data, tmp_path / "run", **options, **TWO, trainer__epochs=1)
     run.trainer.strategy = "fsdp"
     workers(2, lambda: train(run), tmp_path / "errors")
@@ -251,8 +255,8 @@ def test_all_devices_stop_if_the_loss_of_one_is_not_a_number(
         loss = Forecaster.loss
         bad = float("nan") if os.environ["RANK"] == "1" else 1.0
 
-        def broken(self: Forecaster, batch: object, *name: str) -> torch.Tensor:
-            return (bad if self.training is training else 1.0) * loss(self, batch, *name)
+        def broken(self: Forecaster, batch: object, *how: object) -> torch.Tensor:
+            return (bad if self.training is training else 1.0) * loss(self, batch, *how)
 
         Forecaster.loss = broken
         train(run)

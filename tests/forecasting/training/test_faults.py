@@ -38,9 +38,9 @@ def test_validation_loss_that_is_not_a_number(
     run = config(data, tmp_path / "run")
     loss, batches = Forecaster.loss, iter(range(100))
 
-    def broken(self: Forecaster, window: Window, name: str = "mse") -> torch.Tensor:
+    def broken(self: Forecaster, window: Window, *how: object) -> torch.Tensor:
         bad_one = not self.training and next(batches) < bad
-        return (float("nan") if bad_one else 1.0) * loss(self, window, name)
+        return (float("nan") if bad_one else 1.0) * loss(self, window, *how)
 
     monkeypatch.setattr(Forecaster, "loss", broken)
     with pytest.raises(NonFiniteLoss, match="the validation loss is nan at epoch 0"):
@@ -88,7 +88,7 @@ def test_other_data_are_refused(split: str, data: Path, tmp_path: Path) -> None:
     path = tmp_path / "data" / f"{split}.h5"
     with h5py.File(path, "r+") as file:
         file.attrs["spacing"] = 2 * file.attrs["spacing"]
-    with pytest.raises(ValueError, match=rf"{split}\.h5 is not the file .*: spacing is .*, not "):
+    with pytest.raises(ValueError, match=rf"{split}\.h5 is not the data .*: spacing is .*, not "):
         train(run)
     shutil.copy(data / path.name, path)
     with h5py.File(path, "r+") as file:

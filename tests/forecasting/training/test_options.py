@@ -9,13 +9,15 @@ import torch
 
 from cscnn.cli import main
 from cscnn.data import open_fields
-from cscnn.forecasting import Run, Units, Windows, collate, train
+from cscnn.data.simulators import create
+from cscnn.forecasting import Forecaster, Run, Task, Units, Windows, collate, train
 from cscnn.forecasting.losses import LOSSES
 from cscnn.forecasting.predict import predict
+from cscnn.forecasting.receptive_field import default_margin
 from cscnn.forecasting.training import ModelConfig
 from cscnn.forecasting.training.command import parse, presets
 from cscnn.forecasting.training.loader import WindowData
-from cscnn.forecasting.training.train import plan
+from cscnn.forecasting.training.plan import plan
 from tests.forecasting.training.runs import QUIET, command, config
 
 pytestmark = QUIET
@@ -29,6 +31,50 @@ def test_presets_are_valid(name: str, tmp_path: Path) -> None:
     changed, _ = parse([f"--preset={name}", "--data.frames_in", "2", "--model.name=resnet"])
     assert (changed.data.frames_in, changed.model.name) == (2, "resnet")
     assert changed.trainer.epochs == options.trainer.epochs
+
+
+@pytest.mark.parametrize("name", presets())
+def test_presets_fit_their_data(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """In spacetime windows are longer than forecasts, and the default margin has room."""
+    options, _ = parse(["--preset", name])
+    task_name, size = name.rsplit("_", 1)
+    header = create(task_name, size).header()
+    data = options.data
+    task = Task.from_header(
+        header, frames_in=data.frames_in, frames_out=data.frames_out,
+        open_padding=data.open_padding,
+    )  # fmt: skip
+    assert task.frames_in + task.frames_out <= header.frames
+    if task.time_axis is None or size == "paper":
+        return
+    assert 4 * task.frames_out <= task.frames_in
+    assert task.open_padding == "extrapolate"
+    network = {**options.model.options, "width": 1}
+    forecaster = Forecaster.build(options.model.name, task, calibrate=False, **network)
+    margin = default_margin(forecaster, (task.frames_in, *header.grid))
+    assert 0 < 4 * margin <= min(header.grid)
+    assert not caplog.records  # nothing was cut
+
+
+#: Options of training for rollouts that contradict themselves or the data, and what is said.
+ROLLOUTS = [
+    ("--training.unrolls 2", "unknown option training.unrolls: did you mean training.unroll?"),
+    ("--training.unroll 0", "training.unroll must be at least 1, got 0"),
+    ("--training.unroll 3", "a window needs 32 frames, the trajectories have 16: unroll fewer"),
+    ("--training.pushforward true", "it needs training.unroll of at least 2, got 1"),
+    ("--training.grow 2", "training.grow=2 is about unrolled steps"),
+    ("--training.recompute_steps true", "training.recompute_steps=True is about unrolled steps"),
+    ("--training.unroll 2 --training.grow 9 --trainer.epochs 8",
+     "training.grow=9 epochs are more than trainer.epochs=8"),
+    ("--training.unroll 2 --training.pushforward true --training.recompute_steps true",
+     "saves nothing with training.pushforward"),
+    ("--training.noise=-0.1", "training.noise must be at least 0 and finite, got -0.1"),
+    ("--training.noise=.nan", "training.noise must be at least 0 and finite, got nan"),
+    ("--training.weights.smoke 2", "weight for 'smoke', but the fields of task sine_gordon are"),
+    ("--training.weights.sine=-1", "the weight of sine must be at least 0 and finite, got -1"),
+    ('--training.weights {"sine":0,"cosine":0,"gradient":0}', "all fields have weight 0"),
+    ("--model.predict future", "model.predict must be one of state, change, got 'future'"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -54,8 +100,8 @@ def test_presets_are_valid(name: str, tmp_path: Path) -> None:
          "ema must be in [0, 1), got 1.5"),
         (["--out", "X", "--data.train", "D", "--model.width", "2", "--trainer.steps", "-1"],
          "trainer.steps"),
-        (["--out", "X", "--data.train", "D", "--model.width", "2", "--loss", "l7"],
-         "loss must be one of mse, relative, got 'l7'"),
+        (["--out", "X", "--data.train", "D", "--model.width", "2", "--training.loss", "l7"],
+         "loss must be one of mse, relative, h1, got 'l7'"),
         (["--out", "X", "--data.train", "D", "--model.width", "2", "--strategy", "fsdp"],
          "fsdp needs several devices"),
         (["--out", "X", "--data.train", "D", "--model.width", "2", "--strategy=fsdp",
@@ -69,6 +115,8 @@ def test_presets_are_valid(name: str, tmp_path: Path) -> None:
         (["--out", "X", "--data.train", "D", "--model.width", "2",
           "--trainer.accelerator", "abacus"],
          "abacus"),
+        *((["--out", "X", "--data.train", "D", "--model.width", "2", *more.split()], text) for
+          more, text in ROLLOUTS),
         (["--resume", "X", "--seed", "3"], "it goes without ['--seed']"),
         (["--resume", "D"], "train.h5 is not a complete run, it has no config.json: it is a file"),
         (["--out", "D", "--data.train", "D", "--model.width", "2"],
@@ -115,23 +163,23 @@ def test_help_lists_the_losses(
     with pytest.raises(SystemExit):
         parse(["--help"])
     text = " ".join(capsys.readouterr().out.split())
-    assert "--loss LOSS what is minimised: mse, relative, mine (default: mse)" in text
+    assert "--training.loss LOSS what is minimised: mse, relative, h1, mine (default: mse)" in text
 
 
 def test_the_loss_is_the_one_that_is_asked_for(data: Path, tmp_path: Path) -> None:
     """A new loss is one entry: the command, the configuration and the run know it by its name."""
     options = config(data, tmp_path / "run", trainer__epochs=1)
-    assert main(command(options, tmp_path, "--loss", "relative")) == 0
+    assert main(command(options, tmp_path, "--training.loss", "relative")) == 0
     run = Run(options.folder)
-    assert run.config().loss == "relative"
+    assert run.config().training.loss == "relative"
     source = open_fields(options.data.valid)
     forecaster = run.forecaster()
     windows = Windows(source, forecaster.task, mode="all")
     with torch.no_grad():
         loss = forecaster.loss(collate(list(windows)), "relative")
     assert run.metrics()[0]["valid_loss"] == pytest.approx(loss.item(), rel=1e-5)
-    options.loss = "mse"
-    with pytest.raises(ValueError, match="holds a run with loss=relative, not mse"):
+    options.training.loss = "mse"
+    with pytest.raises(ValueError, match=r"holds a run with training\.loss=relative, not mse"):
         train(options)
 
 

@@ -17,6 +17,8 @@ OPTIONS = {
     "cs_unet": {"levels": 1, "kernel_size": 3, "kernel": KERNEL},
     "steerable_resnet": {"blocks": 1, "kernel_size": 3},
     "resnet": {"blocks": 1, "kernel_size": 3},
+    "unet": {"multipliers": [1, 2], "blocks_per_level": 1},
+    "convnext_unet": {"levels": 2, "blocks_per_level": 1, "kernel_size": 3},
     "clifford_resnet": {"blocks": 1, "kernel_size": 3},
     "fno": {"modes": 3, "layers": 1},
     "gfno": {"modes": 2, "layers": 1},

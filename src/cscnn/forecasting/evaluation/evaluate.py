@@ -11,6 +11,7 @@ import torch
 from cscnn._util.checks import check_int
 from cscnn._util.machine import machine
 from cscnn.data import FieldSource, open_fields
+from cscnn.data.paths import Paths
 from cscnn.forecasting.evaluation import metrics
 from cscnn.forecasting.evaluation.evaluator import Evaluator
 from cscnn.forecasting.evaluation.results import DataInfo, Evaluation, ModelInfo, Samples
@@ -20,7 +21,7 @@ from cscnn.forecasting.runs import Run, load_forecaster
 
 def evaluate(
     forecaster: Forecaster | Run | Path | str,
-    data: FieldSource | Path | str | None = None,
+    data: FieldSource | Paths | None = None,
     *,
     split: str = "test",
     windows: int = 256,
@@ -35,11 +36,12 @@ def evaluate(
 
     Args:
         forecaster: in eval mode; or a run, its folder, or the file of a forecaster.
-        data: to measure it on, an open source or a file; by default those of the run.
+        data: to measure it on: an open source, a file, a folder, a pattern or a list of files; by
+            default those of the run.
         split: which data of the run to use.
         windows: number of windows for errors of one step, chosen at random; all if there are fewer.
         steps: frames of rollouts; by default as many as the trajectories have.
-        trajectories: number of rollouts, the first of the file.
+        trajectories: number of rollouts, the first of the data.
         device: where to compute; by default where the forecaster is, the CPU for files.
         batch: windows that are computed together.
         seed: of random choices.
@@ -91,7 +93,7 @@ def _load(
 
 
 def _open(
-    name: str, run: Run | None, split: str, data: FieldSource | Path | str | None
+    name: str, run: Run | None, split: str, data: FieldSource | Paths | None
 ) -> AbstractContextManager[FieldSource]:
     """The data, which are closed afterwards unless they were open before."""
     if isinstance(data, FieldSource):

@@ -14,12 +14,11 @@ from cscnn._util.machine import peak_memory
 from cscnn._util.progress import Bar
 from cscnn.data import FieldSource
 from cscnn.forecasting.evaluation import metrics, symmetry
+from cscnn.forecasting.evaluation.curves import RolloutCurves
 from cscnn.forecasting.evaluation.observers import observer_errors
-from cscnn.forecasting.evaluation.residuals import ForecastResiduals
 from cscnn.forecasting.evaluation.results import (
     Cost,
     Errors,
-    LawResidual,
     OneStepErrors,
     RolloutErrors,
     Samples,
@@ -27,14 +26,12 @@ from cscnn.forecasting.evaluation.results import (
 )
 from cscnn.forecasting.evaluation.rollout import Rollout, persistence, rollout
 from cscnn.forecasting.forecaster import Forecaster, Frames
+from cscnn.forecasting.given import split
 from cscnn.forecasting.receptive_field import receptive_field
 from cscnn.forecasting.windows import Window, Windows, collate
 
 #: Largest cube, in points per axis, on which boosts are tried, by the number of axes.
 CUBES = {2: 64, 3: 32, 4: 12}
-
-#: Metrics that a rollout has by step, see `RolloutErrors`.
-CURVES = ("mse", "relative_l2", "correlation")
 
 Scores = dict[str, dict[str, Tensor]]  #: field -> metric -> (batch, frames)
 
@@ -79,7 +76,8 @@ class Evaluator:
         """A batch of windows, on the device of the forecaster."""
         windows = [self.windows[i] for i in numbers]
         for number, window in zip(numbers, windows, strict=True):
-            if not all(x.isfinite().all() for part in window[:2] for x in part.values()):
+            parts = (window.known, window.target, window.given)
+            if not all(x.isfinite().all() for part in parts for x in part.values()):
                 trajectory, start = self.windows.locate(number)
                 raise ValueError(
                     f"{self.source.path}: trajectory {trajectory} has values that are not finite "
@@ -90,11 +88,19 @@ class Evaluator:
             {name: x.to(device) for name, x in batch.known.items()},
             {name: x.to(device) for name, x in batch.target.items()},
             batch.constants.to(device),
+            {name: x.to(device) for name, x in batch.given.items()},
         )
 
-    def trajectories(self, numbers: Sequence[int], frames: int) -> dict[str, Tensor]:
-        """The first frames of trajectories, field name -> (batch, frames, *space, components)."""
-        parts: dict[str, list[Tensor]] = {name: [] for name in self.components}
+    def trajectories(
+        self, numbers: Sequence[int], frames: int
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """The first frames of trajectories, and what is given to them.
+
+        Returns:
+            field name -> (batch, frames, *space, components), and name -> (batch, ...), also of
+            what the forecaster is not told.
+        """
+        parts: dict[str, list[Tensor]] = {q.name: [] for q in self.source.header.quantities}
         for number in numbers:
             for name, array in self.source.read(number, 0, frames).items():
                 x = torch.as_tensor(array).float()
@@ -105,18 +111,26 @@ class Evaluator:
                     )
                 parts[name].append(x)
         device = self.forecaster.device
-        return {name: torch.stack(xs).to(device) for name, xs in parts.items()}
+        return split(self.task, {name: torch.stack(xs).to(device) for name, xs in parts.items()})
 
     def steps(self, wanted: int | None) -> int:
         """Frames of a rollout; by default all there are."""
         start, frames = self.task.frames_in, self.source.header.frames
         most = frames - start
+        if self._forced(most) > most:
+            most -= most % self.task.frames_out
         if wanted is not None and not 1 <= wanted <= most:
             raise ValueError(
                 f"{self.source.path} has trajectories of {frames} frames, of which the forecaster "
                 f"takes {start}: a rollout can have 1 to {most} steps, got {wanted}"
             )
         return most if wanted is None else wanted
+
+    def _forced(self, steps: int) -> int:
+        """Frames for which a forcing must be known: those of whole forecasts."""
+        if not any(given.kind == "forcing" for given in self.task.given):
+            return steps
+        return math.ceil(steps / self.task.frames_out) * self.task.frames_out
 
     # --- errors -----------------------------------------------------------------------------------
 
@@ -132,8 +146,8 @@ class Evaluator:
         starts = range(0, len(chosen), self.batch)
         for start in Bar("batches", quiet=self.quiet).over("one step", starts):
             numbers = chosen[start : start + self.batch]
-            known, target, _ = self.read(numbers)
-            predicted = self.forecaster(known)
+            known, target, _, given = self.read(numbers)
+            predicted = self.forecaster(known, given=given)
             self._check_finite(predicted, numbers[0])
             scores.append(self._scores(predicted, target, self.metrics))
             still = persistence(known, self.task.frames_out)
@@ -185,32 +199,18 @@ class Evaluator:
             steps: frames to forecast; by default all there are to compare with.
         """
         start, steps = self.task.frames_in, self.steps(steps)
-        functions = {name: self.metrics[name] for name in CURVES}
-        curves: list[dict[str, Tensor]] = []
-        persistent: list[Tensor] = []
-        stable: list[int] = []
-        residuals = ForecastResiduals(self.source.header)
+        curves = RolloutCurves(self.task, self.source.header, self.metrics)
         samples: Samples | None = None
         begins = range(0, count, self.batch)
         for begin in Bar("batches", quiet=self.quiet).over("rollout", begins):
             numbers = range(begin, min(begin + self.batch, count))
-            frames = self.trajectories(numbers, start + steps)
+            frames, given = self.trajectories(numbers, start + self._forced(steps))
             known = {name: x[:, :start] for name, x in frames.items()}
-            forecast = rollout(self.forecaster, frames, steps)
-            scores = self._scores(forecast.prediction, forecast.target, functions)
-            curves.append(metrics.total(scores, self.components))
-            still = self._scores(persistence(known, steps), forecast.target, functions)
-            persistent.append(metrics.total(still, self.components)["relative_l2"])
-            stable += forecast.stable.tolist()
-            residuals.add(known, forecast)
+            forecast = rollout(self.forecaster, frames, steps, given=given)
+            curves.add(known, forecast)
             samples = samples or self._samples(known, forecast)
         assert samples is not None
-        means = {
-            name: torch.cat([c[name] for c in curves]).nanmean(0).tolist() for name in functions
-        }
-        still_means = torch.cat(persistent).nanmean(0).tolist()
-        errors = self._rollout_errors(means, still_means, stable, residuals.results())
-        return errors, samples
+        return curves.results(), samples
 
     def _samples(self, known: Frames, forecast: Rollout) -> Samples:
         """The first trajectory of a batch."""
@@ -219,37 +219,9 @@ class Evaluator:
             for fields in (known, forecast.target, forecast.prediction)
         )
         steps = next(iter(forecast.target.values())).shape[1]
-        times = np.asarray(self._times(steps), np.float32)
-        return Samples(beginning, target, prediction, times)
-
-    def _times(self, steps: int) -> list[float]:
-        """Since the last known frame."""
-        return [self.source.header.frame_spacing * step for step in range(1, steps + 1)]
-
-    def _rollout_errors(
-        self,
-        means: dict[str, list[float]],
-        persistent: list[float],
-        stable: list[int],
-        laws: dict[str, LawResidual],
-    ) -> RolloutErrors:
-        """Curves up to the step at which the first trajectory was given up."""
-        steps, horizon = len(persistent), min(stable)
-        # a mean over the survivors only would look better the more are lost
-        curves = {m: v[:horizon] + [math.nan] * (steps - horizon) for m, v in means.items()}
-        numbers = list(range(1, steps + 1))
-        lost = metrics.correlation_time(curves["correlation"], numbers)
-        return RolloutErrors(
-            steps=numbers,
-            times=self._times(steps),
-            **curves,
-            correlation_time=None if lost is None else lost * self.source.header.frame_spacing,
-            correlation_frames=lost,
-            stable_steps=horizon,
-            stable=stable,
-            persistence=persistent,
-            laws=laws,
-        )
+        spacing = self.source.header.frame_spacing
+        times = spacing * np.arange(1, steps + 1, dtype=np.float64)
+        return Samples(beginning, target, prediction, times.astype(np.float32))
 
     # --- symmetry ---------------------------------------------------------------------------------
 
@@ -262,8 +234,9 @@ class Evaluator:
         """
         bar = Bar("transformations", quiet=self.quiet)
         precise = symmetry.in_float64(self.forecaster)
-        x = precise.pack(_double(self.read(_spread(chosen, 2)).known))
-        cube = precise.pack(_double(self._cube())) if self.spacetime else x
+        window = self.read(_spread(chosen, 2))
+        x = precise.pack(_double(window.known), _double(window.given))
+        cube = precise.pack(*map(_double, self._cube())) if self.spacetime else x
         wide = cube if cube.shape[2] > x.shape[2] else x  # room in time for an interior
         grid = tuple(wide.shape[2:-1])
         radii = receptive_field(precise, grid, seed)
@@ -293,15 +266,18 @@ class Evaluator:
             ),
         )
 
-    def _cube(self) -> Frames:
-        """Fields on a cube of spacetime as large as the data allow: room for boosts."""
+    def _cube(self) -> tuple[Frames, Frames]:
+        """Fields on a cube of spacetime as large as the data allow: room for boosts.
+
+        And what is given, which are constants.
+        """
         header = self.source.header
         size = min(header.frames, *header.grid, CUBES.get(self.task.dim, 8))
         size -= size % (8 if size >= 16 else 2)
-        fields = self.trajectories(range(min(2, len(self.source))), max(size, 1))
+        fields, given = self.trajectories(range(min(2, len(self.source))), max(size, 1))
         for axis, n in enumerate(header.grid):
             fields = {name: f.narrow(2 + axis, (n - size) // 2, size) for name, f in fields.items()}
-        return fields
+        return fields, given
 
     # --- cost -------------------------------------------------------------------------------------
 
@@ -312,19 +288,20 @@ class Evaluator:
         Args:
             chosen: numbers of windows, of which the first batch is used.
         """
-        known = self.read(chosen[: self.batch]).known
+        window = self.read(chosen[: self.batch])
+        known, given = window.known, window.given
         size = len(next(iter(known.values())))
         seconds = []
         for _ in range(4):  # the first one warms up
             start = time.perf_counter()
-            predicted = self.forecaster(known)
+            predicted = self.forecaster(known, given=given)
             float(next(iter(predicted.values())).sum())  # waits for the device
             seconds.append(time.perf_counter() - start)
-        single = {name: x[:1] for name, x in known.items()}
+        single, one = ({name: x[:1] for name, x in part.items()} for part in (known, given))
         return Cost(
             windows_per_second=size / min(seconds[1:]),
             batch=size,
-            peak_bytes=peak_memory(lambda: self.forecaster(single)),
+            peak_bytes=peak_memory(lambda: self.forecaster(single, given=one)),
             parameters=self.forecaster.n_parameters(),
         )
 

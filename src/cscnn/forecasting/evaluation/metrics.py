@@ -24,9 +24,6 @@ from cscnn._util.registry import Registry
 #: Squares below this part of the target's are rounding of single precision, not a signal.
 NEGLIGIBLE = 1e-12
 
-#: Correlation at which a forecast counts as lost.
-THRESHOLD = 0.8
-
 Function = TypeVar("Function", bound=Callable[..., Tensor])
 Score = Callable[[Tensor, Tensor], Tensor]  #: (prediction, target) -> (batch, frames)
 
@@ -178,30 +175,6 @@ def spectrum_error(
     difference = torch.where(counts, (p - t).abs() / (p + t).clamp(min=1e-300), 0.0)
     number = counts.sum(-1)
     return torch.where(number > 0, difference.sum(-1) / number.clamp(min=1), math.nan)
-
-
-def correlation_time(
-    values: Sequence[float], times: Sequence[float], threshold: float = THRESHOLD
-) -> float | None:
-    """When the correlation first falls below a threshold, interpolated; None if it does not.
-
-    Args:
-        values: correlation at each time; NaN counts as none.
-        times: since the last known frame, where the correlation is 1. In frames or units of time.
-
-    Example:
-        >>> correlation_time([0.9, 0.5], [2, 4], threshold=0.75)
-        2.75
-    """
-    if len(values) != len(times):
-        raise ValueError(f"expected a time for each value, got {len(values)} and {len(times)}")
-    before, known = 0.0, 1.0
-    for time, value in zip(times, values, strict=True):
-        value = value if math.isfinite(value) else 0.0
-        if value < threshold:
-            return before + (time - before) * (known - threshold) / (known - value)
-        before, known = time, value
-    return None
 
 
 def scores(

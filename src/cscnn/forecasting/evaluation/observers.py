@@ -17,7 +17,12 @@ from torch import Tensor
 from cscnn.data import Header
 from cscnn.data.coarse import average_cells
 from cscnn.data.simulators import ExactSimulator, Solution, exact_simulator, stream
-from cscnn.forecasting.augment import grid_of, task_symmetries, transform_fields
+from cscnn.forecasting.augment import (
+    grid_of,
+    task_symmetries,
+    transform_fields,
+    transform_given,
+)
 from cscnn.forecasting.evaluation import metrics
 from cscnn.forecasting.evaluation.results import ObserverErrors
 from cscnn.forecasting.evaluation.symmetry import random_boost, transformed_constants
@@ -86,10 +91,12 @@ def rotated_errors(
             transform_fields(task, g, window.known),
             transform_fields(task, g, window.target),
             transformed_constants(forecaster, g),
+            transform_given(task, g, window.given),
         )
         errors.append(_errors(forecaster, rotated))
     mse, relative_l2 = (list(column) for column in zip(*errors, strict=True))
-    return ObserverErrors("rotated", observers, mse, relative_l2)
+    windows = len(next(iter(window.known.values())))
+    return ObserverErrors("rotated", observers, mse, relative_l2, windows)
 
 
 def _coordinates(g: Tensor, axes: Sequence[str]) -> str:
@@ -100,7 +107,7 @@ def _coordinates(g: Tensor, axes: Sequence[str]) -> str:
 
 def _errors(forecaster: Forecaster, window: Window) -> tuple[float, float]:
     """Mean square and relative error of the forecasts of one observer."""
-    predicted = forecaster(window.known, constants=window.constants)
+    predicted = forecaster(window.known, constants=window.constants, given=window.given)
     predicted, target = (forecaster.task.inside(x) for x in (predicted, window.target))
     sizes = {name: x[0].numel() for name, x in target.items()}
     squares = sum(
@@ -152,7 +159,7 @@ def boosted_errors(
         [sum(pair[column] for pair in pairs) / count for pairs in errors.values()]
         for column in (0, 1)
     )
-    return ObserverErrors("boosted", list(errors), mse, relative_l2)
+    return ObserverErrors("boosted", list(errors), mse, relative_l2, count)
 
 
 class Observer:

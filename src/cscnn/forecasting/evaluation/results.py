@@ -15,7 +15,7 @@ from cscnn._util.files import write_bytes
 from cscnn._util.jsonform import from_json, read_json, to_json, write_json
 from cscnn.forecasting.task import Task
 
-FORMAT = 2  #: of evaluation.json; raised when names in it change their meaning
+FORMAT = 3  #: of evaluation.json; raised when names in it change their meaning
 
 
 #: Name of a metric -> mean over windows and frames, see `cscnn.forecasting.evaluation.metrics`.
@@ -40,6 +40,49 @@ class OneStepErrors:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """Quantiles over trajectories, by step: a tenth is below ``low``, a tenth above ``high``."""
+
+    low: list[float]
+    high: list[float]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Mean and quantiles over trajectories by step; NaN where `ErrorCurves` have it."""
+
+    mean: list[float]
+    low: list[float]
+    high: list[float]
+
+
+@dataclass(frozen=True)
+class Curves:
+    """A number of the forecasts and of the truth."""
+
+    prediction: Curve
+    target: Curve
+
+
+@dataclass(frozen=True)
+class PhysicalQuantity:
+    """See `cscnn.forecasting.evaluation.quantities`.
+
+    Attributes:
+        title, formula: what it is.
+        units: empty if the data do not tell theirs.
+        known: of the last frame that the forecasts were given, the mean over trajectories.
+        curves: by step.
+    """
+
+    title: str
+    formula: str
+    units: str
+    known: float
+    curves: Curves
+
+
+@dataclass(frozen=True)
 class LawResidual:
     """By how much forecasts and truth miss an equation, see `cscnn.data.laws.Residual.relative`.
 
@@ -47,42 +90,70 @@ class LawResidual:
         meaning, equation: of the law.
         prediction: residual of the forecasts.
         target: of the truth on the same frames: errors of finite differences, or rounding.
+        curves: both by step.
     """
 
     meaning: str
     equation: str
     prediction: float
     target: float
+    curves: Curves | None = None
 
 
-@dataclass(frozen=True)
-class RolloutErrors:
-    """Errors by step of forecasts that are fed back.
+@dataclass(frozen=True, kw_only=True)
+class ErrorCurves:
+    """Errors by step, of one field or of all together.
+
+    Attributes:
+        mse, relative_l2, correlation: means over trajectories; NaN from the step on at which the
+            first of them was given up.
+        persistence: relative_l2 of the persistence forecast.
+        spread: of each of these over trajectories, by name.
+        correlation_frames: steps until the mean correlation falls below 0.8; None if it does not.
+        persistence_frames: until the mean relative_l2 exceeds that of persistence; None if it
+            does not.
+        lifetimes: ``"correlation"`` and ``"persistence"`` -> the same for each trajectory.
+    """
+
+    mse: list[float]
+    relative_l2: list[float]
+    correlation: list[float]
+    persistence: list[float]
+    spread: dict[str, Spread] = field(default_factory=dict)
+    correlation_frames: float | None
+    persistence_frames: float | None = None
+    lifetimes: dict[str, list[float | None]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolloutErrors(ErrorCurves):
+    """Errors by step of forecasts that are fed back, of all fields together.
 
     Attributes:
         steps: 1, 2, ...
         times: since the last known frame.
-        mse, relative_l2, correlation: means over trajectories; NaN from the step on at which the
-            first of them was given up.
-        correlation_time, correlation_frames: when the correlation falls below 0.8; None if never.
+        correlation_time: ``correlation_frames`` in units of time.
         stable_steps: steps before the first trajectory was given up.
         stable: the same for each trajectory.
-        persistence: relative_l2 of the persistence forecast.
+        fields: errors of each field.
         laws: residuals of the equations behind the data, over all steps before a trajectory was
             given up; none if none are known, or if the grid is too small for differences.
+        quantities: physical ones of forecasts and truth, by name.
     """
 
     steps: list[int]
     times: list[float]
-    mse: list[float]
-    relative_l2: list[float]
-    correlation: list[float]
     correlation_time: float | None
-    correlation_frames: float | None
     stable_steps: int
     stable: list[int]
-    persistence: list[float]
+    fields: dict[str, ErrorCurves] = field(default_factory=dict)
     laws: dict[str, LawResidual] = field(default_factory=dict)
+    quantities: dict[str, PhysicalQuantity] = field(default_factory=dict)
+
+    @property
+    def lost(self) -> int:
+        """Trajectories that were given up before the last step."""
+        return sum(steps < len(self.steps) for steps in self.stable)
 
 
 @dataclass(frozen=True)
@@ -108,12 +179,15 @@ class ObserverErrors:
         kind: ``"rotated"`` or ``"boosted"``.
         observers: coordinates of each, e.g. "(y, -x)", or rapidities.
         mse, relative_l2: for each observer. The first observer is that of the data.
+        windows: how many each of them forecast, which may be fewer than for `OneStepErrors`; of
+            boosted observers the number of solutions.
     """
 
     kind: str
     observers: list[str | float]
     mse: list[float]
     relative_l2: list[float]
+    windows: int | None = None
 
     @property
     def worst(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -23,16 +23,22 @@ class Rollout:
             not finite or has left the data far behind.
         target: the truth, in the same form.
         stable: frames before that happens, (batch,); all steps if it does not.
+        given: what is given to these trajectories, see `Forecaster.forward`.
     """
 
     prediction: dict[str, Tensor]
     target: dict[str, Tensor]
     stable: Tensor
+    given: dict[str, Tensor] = field(default_factory=dict)
 
 
 @torch.no_grad()
 def rollout(
-    forecaster: Forecaster, frames: Frames, steps: int | None = None, bound: float = BOUND
+    forecaster: Forecaster,
+    frames: Frames,
+    steps: int | None = None,
+    bound: float = BOUND,
+    given: Frames | None = None,
 ) -> Rollout:
     """Forecast from the first frames of trajectories as far as wanted.
 
@@ -42,6 +48,7 @@ def rollout(
         steps: frames to predict; by default all that are there to compare with.
         bound: a trajectory is given up when a value is farther from the middle of the data than
             this times their range. The data are all trajectories here.
+        given: what is given to the trajectories; a forcing in all of their frames.
     """
     start = forecaster.task.frames_in
     most = min(x.shape[1] for x in frames.values()) - start
@@ -53,7 +60,7 @@ def rollout(
         )
     guard = _Guard(frames, bound)
     known = {name: x[:, :start] for name, x in frames.items()}
-    predicted = forecaster.roll_out(known, steps, guard=guard)
+    predicted = forecaster.roll_out(known, steps, guard=guard, given=given)
     stable = torch.stack(guard.stable[:steps], 1)
     missing = steps - stable.shape[1]  # frames that were not computed, as no trajectory was left
     stable = torch.nn.functional.pad(stable, (0, missing))
@@ -63,7 +70,7 @@ def rollout(
         frame = torch.cat([frame, frame.new_zeros(len(frame), missing, *frame.shape[2:])], 1)
         prediction[name] = _keep(stable, frame, torch.nan)
     target = {name: x[:, start:][:, :steps] for name, x in frames.items()}
-    return Rollout(prediction, target, stable.sum(1))
+    return Rollout(prediction, target, stable.sum(1), dict(given or {}))
 
 
 def persistence(frames: Mapping[str, Tensor], steps: int) -> dict[str, Tensor]:

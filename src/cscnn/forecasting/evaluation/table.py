@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from cscnn.forecasting.evaluation.lifetimes import quantile
 from cscnn.forecasting.evaluation.results import (
     Cost,
     Evaluation,
@@ -25,6 +26,8 @@ def table(evaluation: Evaluation) -> str:
             _head(evaluation),
             _one_step(evaluation.one_step),
             _rollout(evaluation.rollout),
+            _lifetimes(evaluation.rollout),
+            *_quantities(evaluation.rollout),
             *_laws(evaluation.rollout),
             *_symmetry(evaluation.symmetry),
             _cost(evaluation.cost),
@@ -58,20 +61,51 @@ def _rollout(rollout: RolloutErrors) -> str:
     # about equally spaced, the last one included
     chosen = sorted({round(i * (count - 1) / (SHOWN - 1)) for i in range(SHOWN)})
     rows: Rows = [("rollout", *(f"step {rollout.steps[i]}" for i in chosen))]
+    error = rollout.spread["relative_l2"]
     for title, values in (
         ("time", rollout.times),
         ("mse", rollout.mse),
         ("relative_l2", rollout.relative_l2),
+        ("  a tenth of trajectories below", error.low),
+        ("  a tenth of trajectories above", error.high),
         ("persistence forecast", rollout.persistence),
         ("correlation", rollout.correlation),
     ):
         rows.append((title, *(_number(values[i]) for i in chosen)))
-    lost = rollout.correlation_time
-    when = "not within these steps" if lost is None else f"after {_number(lost)} units of time"
     return (
-        _aligned(rows)
-        + f"\ncorrelation below 0.8: {when}; stable for {rollout.stable_steps} of {count} steps"
+        _aligned(rows) + f"\nstable for {rollout.stable_steps} of {count} steps; "
+        f"{rollout.lost} of {len(rollout.stable)} trajectories lost"
     )
+
+
+def _lifetimes(rollout: RolloutErrors) -> str:
+    steps = len(rollout.steps)
+    rows: Rows = [("steps that forecasts last", "correlation ≥ 0.8", "better than persistence")]
+    for title, errors in (*rollout.fields.items(), ("all fields", rollout)):
+        frames = (errors.correlation_frames, errors.persistence_frames)
+        rows.append((title, *(_lifetime(value, steps) for value in frames)))
+    for share, title in ((0.1, "  a tenth of trajectories at most"), (0.5, "  half of them")):
+        quantiles = (quantile(rollout.lifetimes[n], share) for n in ("correlation", "persistence"))
+        rows.append((title, *(_lifetime(value, steps) for value in quantiles)))
+    return _aligned(rows)
+
+
+def _lifetime(value: float | None, steps: int) -> str:
+    """Steps; at least all of the rollout if it was not long enough to tell."""
+    return f"≥ {steps}" if value is None else _number(value)
+
+
+def _quantities(rollout: RolloutErrors) -> list[str]:
+    if not rollout.quantities:
+        return []
+    last = max(rollout.stable_steps, 1)
+    rows: Rows = [("mean over space", "start", f"forecast, step {last}", f"truth, step {last}")]
+    for part in rollout.quantities.values():
+        curves = (part.curves.prediction, part.curves.target)
+        title = f"{part.title}, {part.formula}" + f" in {part.units}" * bool(part.units)
+        numbers = (part.known, *(curve.mean[last - 1] for curve in curves))
+        rows.append((title, *map(_number, numbers)))
+    return [_aligned(rows)]
 
 
 def _laws(rollout: RolloutErrors) -> list[str]:
@@ -106,7 +140,8 @@ def _symmetry(symmetry: SymmetryErrors) -> list[str]:
 
 
 def _observers(observers: ObserverErrors) -> str:
-    rows: Rows = [(f"{observers.kind} observers", "mse", "relative_l2")]
+    count = f", {observers.windows} windows" if observers.windows else ""
+    rows: Rows = [(f"{observers.kind} observers{count}", "mse", "relative_l2")]
     for observer, *errors in zip(
         observers.observers, observers.mse, observers.relative_l2, strict=True
     ):

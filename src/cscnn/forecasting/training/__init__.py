@@ -7,5 +7,13 @@ from cscnn.forecasting.training.config import (
     TrainConfig,
     TrainerConfig,
 )
+from cscnn.forecasting.training.learning import LearningConfig
 
-__all__ = ["DataConfig", "ModelConfig", "OptimizerConfig", "TrainConfig", "TrainerConfig"]
+__all__ = [
+    "DataConfig",
+    "LearningConfig",
+    "ModelConfig",
+    "OptimizerConfig",
+    "TrainConfig",
+    "TrainerConfig",
+]

@@ -25,7 +25,7 @@ from cscnn.forecasting.training.module import NonFiniteLoss, TrainingModule
 from cscnn.forecasting.training.sharding import gathered, sharded_like
 from cscnn.networks.weights import plain_weights
 
-COLUMNS = ("epoch", "step", "train_loss", "valid_loss", "lr", "seconds")
+COLUMNS = ("epoch", "step", "unroll", "train_loss", "valid_loss", "lr", "seconds")
 FORMAT = 1  #: of the state; raised when its entries change their meaning. Older states have none.
 
 
@@ -42,7 +42,8 @@ class RunFolder(Checkpoint):  # so that it is told after the metrics are known
     """After each epoch: a row of metrics, the best weights, and the state to resume from.
 
     Everything is written under another name and then renamed. The state comes last, so that a run
-    that was killed in between repeats the epoch with the same result.
+    that was killed in between repeats the epoch with the same result. While the number of unrolled
+    steps grows, the best weights are those of the present number, and patience does not run out.
 
     Args:
         folder: of the run.
@@ -65,12 +66,16 @@ class RunFolder(Checkpoint):  # so that it is told after the metrics are known
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         self._start = time.monotonic()
+        before = pl_module.learning.unrolled(max(0, trainer.current_epoch - 1))
+        if before != pl_module.unrolled:  # these weights shall win over those of fewer steps
+            self.best = math.inf
 
     def on_train_epoch_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
         measured = trainer.callback_metrics
         row = {
             "epoch": float(trainer.current_epoch),
             "step": float(trainer.global_step),
+            "unroll": float(pl_module.unrolled.steps),
             "train_loss": float(measured["train_loss"]),
             "lr": trainer.optimizers[0].param_groups[0]["lr"],
             "seconds": time.monotonic() - self._start,
@@ -80,7 +85,9 @@ class RunFolder(Checkpoint):  # so that it is told after the metrics are known
         self.rows.append(row)
         judged = row.get("valid_loss", row["train_loss"])
         improved = judged < self.best
-        self.best, self.waited = (judged, 0) if improved else (self.best, self.waited + 1)
+        growing = pl_module.unrolled.steps < pl_module.learning.unroll
+        self.best = min(self.best, judged)
+        self.waited = 0 if improved or growing else self.waited + 1
         if self.patience is not None and self.waited >= self.patience:
             trainer.should_stop = True
         if improved:

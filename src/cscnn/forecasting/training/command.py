@@ -61,6 +61,7 @@ def parse(arguments: Sequence[str]) -> tuple[Any, dict[str, Any]]:
         ) from error
     from cscnn.forecasting.losses import LOSSES
     from cscnn.forecasting.training.config import TrainConfig
+    from cscnn.forecasting.training.learning import LearningConfig
 
     parser = jsonargparse.ArgumentParser(
         prog="cscnn train",
@@ -72,12 +73,14 @@ def parse(arguments: Sequence[str]) -> tuple[Any, dict[str, Any]]:
     parser.add_argument("--preset", help=f"one of {', '.join(presets())}")
     parser.add_argument("--resume", help="go on with the run in this folder")
     parser.add_argument("--dry-run", action="store_true", help="print what would be done, and stop")
-    parser.add_argument(
-        "--loss",
-        default=TrainConfig.loss,
-        help=f"what is minimised: {', '.join(LOSSES)} (default: {TrainConfig.loss})",
+    parser.add_class_arguments(TrainConfig, as_positional=False, skip={"training"})
+    parser.add_class_arguments(LearningConfig, "training", as_positional=False, skip={"loss"})
+    groups = parser.groups or {}
+    groups["training"].add_argument(
+        "--training.loss",
+        default=LearningConfig.loss,
+        help=f"what is minimised: {', '.join(LOSSES)}",
     )
-    parser.add_class_arguments(TrainConfig, as_positional=False, skip={"loss"})
     try:
         spelled = _with_preset([SHORT.sub(r"--trainer.\1", text) for text in arguments])
         for path in config_files(spelled):
@@ -152,7 +155,8 @@ def run(arguments: Sequence[str]) -> int:
     from lightning.pytorch.utilities import rank_zero_only
 
     from cscnn.forecasting.training.launch import Terminated
-    from cscnn.forecasting.training.train import plan, train
+    from cscnn.forecasting.training.plan import plan
+    from cscnn.forecasting.training.train import train
 
     if extra["dry_run"]:
         for name, value in plan(config).items():
@@ -173,7 +177,8 @@ def run(arguments: Sequence[str]) -> int:
     if getattr(rank_zero_only, "rank", 0) != 0:
         return 0
     rows = finished.metrics()
-    best = min(rows, key=lambda row: row.get("valid_loss", row["train_loss"]))
+    last = [row for row in rows if row["unroll"] == rows[-1]["unroll"]]  # of which one was kept
+    best = min(last, key=lambda row: row.get("valid_loss", row["train_loss"]))
     name = "valid_loss" if "valid_loss" in best else "train_loss"
     data = config.data
     split = "" if data.test else " --split valid" if data.valid else " --data FILE"

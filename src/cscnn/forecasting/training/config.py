@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cscnn._util.checks import check_int
+from cscnn._util.checks import check_choice, check_int
 from cscnn._util.jsonform import from_json, to_json
-from cscnn.forecasting.losses import get_loss
+from cscnn.forecasting.constraints import read_constraints
+from cscnn.forecasting.forecaster import PREDICTIONS
+from cscnn.forecasting.training.learning import LearningConfig
 from cscnn.networks.recipe import json_options
 
 #: What numpy takes.
@@ -26,9 +28,12 @@ class DataConfig:
     """Which data, and how windows are cut from them.
 
     Args:
-        train: file of the training split.
-        valid: file of the validation split; without it the training loss selects the best weights.
-        test: file of the test split, for cscnn evaluate.
+        train: the training split: a file, a folder, a pattern such as 'data/train_*.h5', or a list
+            of these (in YAML, with commas, or by --data.train+ FILE for each). Several files must
+            hold the same fields on the same grid.
+        valid: the validation split, in the same form; without it the training loss selects the best
+            weights.
+        test: the test split, in the same form, for cscnn evaluate.
         frames_in: frames that the model sees; by default 4, or with time as an axis of the grid
             half a trajectory, at most 16.
         frames_out: frames that it predicts; by default 1. With time as an axis of the grid the
@@ -42,15 +47,16 @@ class DataConfig:
             which differential kernels need.
         margin: points at open borders of space that losses and metrics leave out. With time as an
             axis of the grid by default as many as the network sees, else none.
-        constants: tell the network the known constants of the task: the direction of gravity, or by
-            how much the forecast is later.
+        constants: tell the network what is known beside the fields: what the data are given
+            (obstacles, forcing, viscosity), the direction of gravity, or by how much the forecast
+            is later. false trains one that is not told, for comparison.
         batch: windows per step, over all devices.
         workers: processes that load data, per device.
     """
 
-    train: str = ""
-    valid: str = ""
-    test: str = ""
+    train: list[str] | str = ""
+    valid: list[str] | str = ""
+    test: list[str] | str = ""
     frames_in: int | None = None
     frames_out: int | None = None
     coarsen: int = 1
@@ -64,6 +70,12 @@ class DataConfig:
     batch: int = 8
     workers: int = 0
 
+    def __post_init__(self) -> None:
+        for split in ("train", "valid", "test"):
+            if isinstance(paths := getattr(self, split), list):
+                # --data.train+ FILE appends to the default, which is no file
+                setattr(self, split, [path for path in paths if path])
+
 
 @dataclass
 class ModelConfig:
@@ -75,20 +87,31 @@ class ModelConfig:
         params: budget of parameters, for which the width is found.
         options: further options of the network, e.g. {blocks: 4, kernel: complete} or
             {kernel: {name: complete, group: O+}}.
+        predict: state, or change: then the output of the network is added to the newest known
+            frame, so that it need not learn to copy it. Losses are those of the state with both.
         calibrate: set initial scales of steerable networks by a pass of noise; without it they
             are as drawn.
         recompute: compute residual blocks again in the backward pass, for less memory.
+        constraints: what predicted states obey, by field: {velocity: divergence_free, smoke:
+            keep_mean}, {magnetic: closed}. They should hold for the data, in their discretisation:
+            {velocity: {kind: divergence_free, scheme: spectral}} for data of spectral solvers;
+            staggered, the default, for solvers with velocities on faces, stored at centres (all of
+            cscnn generate, PhiFlow); differences for central differences. --dry-run prints by how
+            much they change the data. Axes must be periodic or walls.
     """
 
     name: str = "cs_resnet"
     width: int | None = None
     params: int | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    predict: str = "state"
     calibrate: bool = True
     recompute: bool = False
+    constraints: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.options = json_options(self.options)  # so that typed kernels keep their names in files
+        self.constraints = json_options(self.constraints)
 
 
 @dataclass
@@ -159,7 +182,7 @@ class TrainConfig:
         model: which model.
         optimizer: how it learns.
         trainer: how long and on what.
-        loss: what is minimised, a name of `cscnn.forecasting.losses`.
+        training: what is minimised, and training for rollouts.
     """
 
     out: str = ""
@@ -168,7 +191,7 @@ class TrainConfig:
     model: ModelConfig = field(default_factory=ModelConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     trainer: TrainerConfig = field(default_factory=TrainerConfig)
-    loss: str = "mse"
+    training: LearningConfig = field(default_factory=LearningConfig)
 
     def check(self) -> None:
         """Raise for what is missing or impossible."""
@@ -176,7 +199,9 @@ class TrainConfig:
             raise ValueError("the run needs a folder: --out RUN")
         if not self.data.train:
             raise ValueError("the run needs training data: --data.train FILE")
-        get_loss(self.loss)
+        read_constraints(self.model.constraints)
+        self.training.check(self.trainer.epochs)
+        check_choice("model.predict", self.model.predict, PREDICTIONS)
         self._check_numbers()
         self._check_devices()
         self._check_optimizer()

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from cscnn._util.jsonform import to_json
-from cscnn.data import FieldSource
+from cscnn.data import FieldSource, JoinedFiles
 from cscnn.data.files import FieldFile
 from cscnn.data.header import Header
+from cscnn.data.paths import Paths, spelled
 
 
 @dataclass(frozen=True)
 class FileIdentity:
-    """A file of trajectories, apart from its place and its compression.
+    """The trajectories of a split, apart from the place of their file and its compression.
 
     Attributes:
-        header: what it holds.
+        header: what they are.
         trajectories: how many.
-        checksum: of the numbers, if the file has checksums; else empty.
+        checksum: of the numbers, if the file has checksums, else empty; of several files, that of
+            all these checksums and headers.
     """
 
     header: Header
@@ -29,10 +32,16 @@ class FileIdentity:
 
     @classmethod
     def of(cls, source: FieldSource) -> FileIdentity:
-        """Of an open file. Stored checksums are read, not the numbers."""
+        """Of open files. Stored checksums are read, not the numbers."""
+        digest = hashlib.blake2b(digest_size=16)
         checksum = ""
-        if isinstance(source, FieldFile):
-            digest = hashlib.blake2b(digest_size=16)
+        if isinstance(source, JoinedFiles):
+            for file in source.files:
+                part = json.dumps(to_json(cls.of(file)), sort_keys=True)
+                file.close()  # there may be thousands
+                digest.update(part.encode())
+            checksum = digest.hexdigest()
+        elif isinstance(source, FieldFile):
             for number in range(len(source)):
                 digest.update(source.checksum(number).tobytes())
             checksum = digest.hexdigest()
@@ -56,7 +65,7 @@ class DataIdentity:
     train: FileIdentity
     valid: FileIdentity | None = None
 
-    def check(self, other: DataIdentity, folder: Path, train: str, valid: str) -> None:
+    def check(self, other: DataIdentity, folder: Path, train: Paths, valid: Paths) -> None:
         """Raise unless a run in a folder, which has learned from these data, may go on with others.
 
         Args:
@@ -72,6 +81,6 @@ class DataIdentity:
                 continue
             if difference := next(before.differences(now), ""):
                 raise ValueError(
-                    f"{path} is not the file from which the run in {folder} has learned: "
-                    f"{difference}; give it back, or choose another --out"
+                    f"{spelled(path)} is not the data from which the run in {folder} has learned: "
+                    f"{difference}; give them back, or choose another --out"
                 )

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, Sampler, Subset
 from cscnn._util.progress import Bar
 from cscnn.data import FieldSource, open_fields
 from cscnn.data.coarse import coarse
-from cscnn.forecasting.augment import RandomSymmetry
+from cscnn.forecasting.augment import InTurn, RandomNoise, RandomSymmetry
 from cscnn.forecasting.task import Task
 from cscnn.forecasting.training.config import DataConfig
 from cscnn.forecasting.training.identity import DataIdentity, FileIdentity
@@ -93,21 +93,33 @@ class WindowData(lightning.LightningDataModule):
         seed: of windows and their order.
         steps: batches per epoch, at most.
         epoch: with which training begins, or goes on.
+        unroll: forecasts in a row that the targets of training windows serve.
 
     Attributes:
         source: the training data as they are stored.
         task: what the windows are about.
+        noise: on the inputs of training windows, or None.
     """
 
-    def __init__(self, config: DataConfig, seed: int = 0, steps: int | None = None, epoch: int = 0):
+    noise: RandomNoise | None = None
+
+    def __init__(
+        self,
+        config: DataConfig,
+        seed: int = 0,
+        steps: int | None = None,
+        epoch: int = 0,
+        unroll: int = 1,
+    ):
         super().__init__()
+        self.unroll = unroll
         self.config, self.seed, self.steps, self.epoch = config, seed, steps, epoch
-        self._opened: list[FieldSource] = []
-        self.source = self._open(config.train, "learn from")
+        self._opened: dict[str, FieldSource] = {}
+        self.source = self._open("train", "learn from")
         limit = config.trajectories
         if limit is not None and not 1 <= limit <= len(self.source):
             raise ValueError(
-                f"data.trajectories={limit}, but {config.train} has {len(self.source)}"
+                f"data.trajectories={limit}, but {self.source.path} has {len(self.source)}"
             )
         self.task = Task.from_header(
             coarse(self.source, config.coarsen).header,
@@ -118,23 +130,25 @@ class WindowData(lightning.LightningDataModule):
             margin=config.margin or 0,
         )
 
-    def _open(self, path: str, purpose: str) -> FieldSource:
-        source = open_fields(path)
-        self._opened.append(source)
+    def _open(self, split: str, purpose: str) -> FieldSource:
+        """The data of a split, opened once."""
+        if split not in self._opened:
+            self._opened[split] = open_fields(getattr(self.config, split))
+        source = self._opened[split]
         if not len(source):
-            raise ValueError(f"{path} has no trajectories: nothing to {purpose}")
+            raise ValueError(f"{source.path} has no trajectories: nothing to {purpose}")
         return source
 
     def close(self) -> None:
         """Close the files."""
-        for source in self._opened:
+        for source in self._opened.values():
             source.close()
 
     def identity(self) -> DataIdentity:
         """By which a run that goes on knows its data again."""
-        train, path = FileIdentity.of(self.source), self.config.valid
+        valid = self._open("valid", "validate with") if self.config.valid else None
         return DataIdentity(
-            train, FileIdentity.of(self._open(path, "validate with")) if path else None
+            FileIdentity.of(self.source), None if valid is None else FileIdentity.of(valid)
         )
 
     def check_splits(self) -> None:
@@ -154,6 +168,7 @@ class WindowData(lightning.LightningDataModule):
         return Units.fit(
             self.source,
             trajectories=self.config.trajectories,
+            displacements=self.task.displacements,
             progress=lambda numbers: bar.over("fitting units", list(numbers)),
         )
 
@@ -163,20 +178,22 @@ class WindowData(lightning.LightningDataModule):
 
     def train_windows(self) -> Windows:
         """The training windows."""
-        transform = RandomSymmetry(self.task) if self.config.augment else None
+        symmetry = RandomSymmetry(self.task) if self.config.augment else None
+        transforms = tuple(t for t in (symmetry, self.noise) if t is not None)
         return self._windows(
             self.source,
             per_trajectory=self.config.per_trajectory,
             trajectories=self.config.trajectories,
             seed=self.seed,
-            transform=transform,
+            unroll=self.unroll,
+            transform=InTurn(transforms) if transforms else None,
         )
 
     def valid_windows(self) -> Windows | Subset[Any] | None:
         """The validation windows."""
         if not self.config.valid:
             return None
-        windows = self._windows(self._open(self.config.valid, "validate with"), mode="all")
+        windows = self._windows(self._open("valid", "validate with"), mode="all")
         most = self.config.valid_windows
         if most is None or most >= len(windows):
             return windows

@@ -12,9 +12,11 @@ from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule
 from torchmetrics import MeanMetric
 
-from cscnn.forecasting.forecaster import Forecaster
+from cscnn.forecasting.forecaster import ONE_STEP, Forecaster
 from cscnn.forecasting.training.config import OptimizerConfig
+from cscnn.forecasting.training.learning import LearningConfig
 from cscnn.forecasting.training.sharding import shard_
+from cscnn.forecasting.unroll import Unroll
 from cscnn.forecasting.windows import Window
 
 #: Seconds between the losses that a progress bar is told.
@@ -33,7 +35,8 @@ class TrainingModule(lightning.LightningModule):
         optimizer: how it learns.
         total_steps: length of the cosine schedule.
         compile: compile the network.
-        loss: which `Forecaster.loss` is minimised.
+        training: what is minimised. Windows must have been cut for as many unrolled steps; noise
+            is added to them, not here, see `cscnn.forecasting.augment.RandomNoise`.
 
     Example::
 
@@ -48,12 +51,13 @@ class TrainingModule(lightning.LightningModule):
         optimizer: OptimizerConfig | None = None,
         total_steps: int = 0,
         compile: bool = False,
-        loss: str = "mse",
+        training: LearningConfig | None = None,
     ):
         super().__init__()
         self.forecaster = forecaster
         self.options = optimizer or OptimizerConfig()
-        self.total_steps, self.loss = total_steps, loss
+        self.learning = training or LearningConfig()
+        self.total_steps = total_steps
         if compile:
             forecaster.network.compile()
         # By default a mean leaves out what is not a number.
@@ -70,12 +74,17 @@ class TrainingModule(lightning.LightningModule):
         if self.device_mesh is not None and not isinstance(self.network, FSDPModule):
             shard_(self.network, self.device_mesh["data_parallel"])
 
-    def forward(self, window: Window) -> Tensor:
+    @property
+    def unrolled(self) -> Unroll:
+        """How this epoch is unrolled."""
+        return self.learning.unrolled(self.current_epoch)
+
+    def forward(self, window: Window, unroll: Unroll = ONE_STEP) -> Tensor:
         """The loss of a batch of windows; strategies hook into this call."""
-        return self.forecaster.loss(window, self.loss)
+        return self.forecaster.loss(window, self.learning.loss, self.learning.weights, unroll)
 
     def training_step(self, batch: Window, batch_idx: int) -> Tensor:
-        loss: Tensor = self(batch)
+        loss: Tensor = self(batch, self.unrolled)
         value = float(self.trainer.strategy.reduce(loss.detach().clone(), reduce_op="mean"))
         self._check_finite("loss", value, f", batch {batch_idx}")
         self.train_mean.update(loss.detach(), weight=len(batch.constants))

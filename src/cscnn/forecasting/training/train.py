@@ -20,9 +20,10 @@ from lightning.pytorch.utilities import rank_zero_only
 from cscnn._util.files import remove_leftovers
 from cscnn._util.jsonform import from_json, write_json
 from cscnn._util.locks import locked
-from cscnn._util.machine import peak_memory
 from cscnn._util.progress import Bar
+from cscnn.forecasting.augment import RandomNoise
 from cscnn.forecasting.forecaster import Forecaster
+from cscnn.forecasting.losses import check_weights
 from cscnn.forecasting.receptive_field import default_margin
 from cscnn.forecasting.runs import TRAINED, Run
 from cscnn.forecasting.training.callbacks import (
@@ -37,15 +38,9 @@ from cscnn.forecasting.training.identity import DataIdentity
 from cscnn.forecasting.training.launch import Signals, Terminated, follow_parent, let_parent_tell
 from cscnn.forecasting.training.loader import WindowData
 from cscnn.forecasting.training.module import TrainingModule
-from cscnn.forecasting.training.room import (
-    check_budget,
-    check_precision,
-    check_room,
-    training_copies,
-)
+from cscnn.forecasting.training.room import check_budget, check_precision, check_room
 from cscnn.forecasting.training.sharding import connection_lost, strategy
 from cscnn.forecasting.units import Units
-from cscnn.forecasting.windows import collate
 from cscnn.networks import recompute_blocks
 
 #: What may change between a run and its continuation.
@@ -109,7 +104,7 @@ def _train(config: TrainConfig, units: Units | None) -> Run:
     progress = prepare(config)
     lightning.seed_everything(config.seed, workers=True, verbose=False)
     epoch = 0 if progress is None else progress.epochs
-    data = WindowData(config.data, config.seed, config.trainer.steps, epoch)
+    data = open_data(config, epoch)
     with contextlib.closing(data):
         identity = data.identity()
         if progress is not None:
@@ -121,8 +116,10 @@ def _train(config: TrainConfig, units: Units | None) -> Run:
             config.optimizer,
             total_steps=optimizer_steps(config, data),
             compile=config.trainer.compile,
-            loss=config.loss,
+            training=config.training,
         )
+        if config.training.noise:
+            data.noise = RandomNoise(module.forecaster.units, config.training.noise)
         data.check_splits()
         check_precision(config, module.forecaster, data)
         check_room(config, module.network, data)
@@ -184,6 +181,11 @@ def _lost(config: TrainConfig, trainer: lightning.Trainer, error: Exception) -> 
         f"process {trainer.global_rank} of {trainer.world_size} lost the others: one of them died, "
         f"or the network failed. {rest} ({type(error).__name__}: {reason})"
     )
+
+
+def open_data(config: TrainConfig, epoch: int = 0) -> WindowData:
+    """The windows of a run, from an epoch on."""
+    return WindowData(config.data, config.seed, config.trainer.steps, epoch, config.training.unroll)
 
 
 def optimizer_steps(config: TrainConfig, data: WindowData) -> int:
@@ -302,18 +304,19 @@ def _fixed(config: dict[str, Any]) -> dict[str, Any]:
 def build_forecaster(config: TrainConfig, data: WindowData, units: Units) -> Forecaster:
     """The forecaster of a run, with fresh weights."""
     check_budget(config)
+    check_weights(config.training.weights, data.task)
     model = config.model
-    options = (
-        dict(model.options) if model.width is None else {**model.options, "width": model.width}
-    )
+    width = {} if model.width is None else {"width": model.width}
     forecaster = Forecaster.build(
         model.name,
         data.task,
         units,
         config.data.coarsen,
+        model.predict,
+        model.constraints,
         params=model.params,
         calibrate=model.calibrate,
-        **options,
+        **{**model.options, **width},
     )
     recompute_blocks(forecaster, model.recompute)
     if config.data.margin is None:
@@ -358,43 +361,3 @@ def make_trainer(
         use_distributed_sampler=False,
         default_root_dir=str(config.folder),
     )
-
-
-def plan(config: TrainConfig) -> dict[str, Any]:
-    """What a run would do: devices, batches, steps, parameters, memory of a step."""
-    config.check()
-    data = WindowData(config.data, config.seed, config.trainer.steps)
-    with contextlib.closing(data):
-        forecaster = build_forecaster(config, data, data.fit_units(Bar("trajectories")))
-        data.check_splits()
-        check_precision(config, forecaster, data)
-        check_room(config, forecaster.network, data)
-        return _measure(config, forecaster, data)
-
-
-def _measure(config: TrainConfig, forecaster: Forecaster, data: WindowData) -> dict[str, Any]:
-    batch = collate([data.train_windows()[0]])
-    parameters = list(forecaster.network.parameters())
-    world = config.trainer.devices * config.trainer.nodes
-
-    def step() -> list[torch.Tensor]:
-        loss = forecaster.loss(batch, config.loss)
-        return list(torch.autograd.grad(loss, parameters, allow_unused=True))[:1]
-
-    step()
-    per_device = config.data.batch // world
-    weights = sum(p.numel() * p.element_size() for p in parameters)
-    shared = world if config.trainer.strategy == "fsdp" else 1
-    return {
-        "model": f"{config.model.name}, {forecaster.n_parameters():,} parameters",
-        "task": data.task.name,
-        "margin": forecaster.task.margin,
-        "windows": len(data.train_windows()),
-        "devices": f"{config.trainer.nodes} × {config.trainer.devices} "
-        f"({config.trainer.accelerator}, strategy {config.trainer.strategy})",
-        "batch per device": per_device,
-        "batches per epoch": data.steps_per_epoch(),
-        "steps in all": optimizer_steps(config, data),
-        "memory per device": training_copies(config) * weights // shared
-        + per_device * peak_memory(step),
-    }

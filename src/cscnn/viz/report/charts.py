@@ -30,6 +30,7 @@ class Series:
         x, y: points; None where there is no number.
         style: a class of the style sheet: ``run-0``, ``run-1``, … or ``reference``.
         faint: a thin line without markers.
+        low, high: ends of a band about the line, for each x; empty without one.
     """
 
     label: str
@@ -37,12 +38,25 @@ class Series:
     y: Sequence[float | None]
     style: str
     faint: bool = False
+    low: Sequence[float | None] = ()
+    high: Sequence[float | None] = ()
 
     def points(self, log: bool) -> list[tuple[float, float]]:
         """Those that can be drawn."""
         pairs = zip(self.x, self.y, strict=False)
         finite = [(x, y) for x, y in pairs if y is not None and math.isfinite(y)]
         return [(x, y) for x, y in finite if y > 0 or not log]
+
+    def band(self, log: bool) -> list[tuple[float, float, float]]:
+        """x, low and high of the band where the line can be drawn."""
+        drawn = dict(self.points(log))
+        ends = zip(self.x, self.low, self.high, strict=False)
+        # a logarithmic axis has no zero: there the band begins at the line
+        return [
+            (x, low if low > 0 or not log else drawn[x], high)
+            for x, low, high in ends
+            if x in drawn and low is not None and high is not None and (high > 0 or not log)
+        ]
 
 
 @dataclass(frozen=True)
@@ -98,6 +112,7 @@ class Line:
         path: of the SVG.
         shape: of markers; empty if there are none.
         markers: position and label of each.
+        band: path of the area about the line; empty if there is none.
     """
 
     label: str
@@ -106,6 +121,7 @@ class Line:
     path: str
     shape: str
     markers: list[tuple[float, float, str]]
+    band: str = ""
 
     @property
     def above(self) -> bool:
@@ -167,6 +183,7 @@ def line_chart(
         return None
     xs = [x for s in drawn for x, _ in s.points(log)]
     ys = [y for s in drawn for _, y in s.points(log)]
+    ys += [y for s in drawn for _, low, high in s.band(log) for y in (low, high)]
     low, high = (-0.4, len(names) - 0.6) if names else _range(xs, False)
     x_axis = Axis(low, high, Chart.left, Chart.right, names=names)
     y_axis = Axis(*_range(ys, log, pad=True), Chart.bottom, TOP, log)
@@ -210,7 +227,17 @@ def _line(series: Series, x_axis: Axis, y_axis: Axis) -> Line:
     markers = [
         (x, y, f"{series.label}: {number(b)} at {a:g}") for x, y, a, b in points[::-1][::every]
     ]
-    return Line(series.label, series.style, "line", path, shape, markers if shape else [])
+    band = _band(series, x_axis, y_axis)
+    return Line(series.label, series.style, "line", path, shape, markers if shape else [], band)
+
+
+def _band(series: Series, x_axis: Axis, y_axis: Axis) -> str:
+    """Along the upper ends, and back along the lower ones."""
+    ends = series.band(y_axis.log)
+    if len(ends) < 2:
+        return ""
+    corners = [(x, high) for x, _, high in ends] + [(x, low) for x, low, _ in ends[::-1]]
+    return "M" + "L".join(f"{x_axis(x):.1f} {y_axis(y):.1f}" for x, y in corners) + "Z"
 
 
 def _spoken(title: str, drawn: Sequence[Series], x_label: str, log: bool) -> str:
@@ -229,8 +256,17 @@ def _spoken(title: str, drawn: Sequence[Series], x_label: str, log: bool) -> str
 
 def _table(drawn: Sequence[Series], names: tuple[str, ...]) -> list[tuple[str, list[str]]]:
     """All numbers, a row for each x."""
-    values = [dict(zip(s.x, s.y, strict=False)) for s in drawn]
+    cells = [_cells(s) for s in drawn]
     return [
-        (names[int(x)] if names else f"{x:g}", [number(v.get(x)) for v in values])
+        (names[int(x)] if names else f"{x:g}", [column.get(x, number(None)) for column in cells])
         for x in sorted({x for s in drawn for x in s.x})
     ]
+
+
+def _cells(series: Series) -> dict[float, str]:
+    """x -> the number, with the ends of the band."""
+    cells = {x: number(y) for x, y in zip(series.x, series.y, strict=False)}
+    for x, low, high in zip(series.x, series.low, series.high, strict=False):
+        if low is not None and high is not None:
+            cells[x] += f" ({number(low)} to {number(high)})"
+    return cells

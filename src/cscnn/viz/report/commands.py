@@ -19,7 +19,8 @@ def add_commands(commands: Any) -> None:
         help="write a page that compares training runs",
         description="Writes one HTML page about one or several runs: errors, forecasts beside the "
         "truth, symmetry, learning curves, kernels. It needs no network and can be sent around. "
-        "Run cscnn evaluate on each run before.",
+        "Run cscnn evaluate on each run before. Runs that differ by their seed alone share a "
+        "line in charts of rollouts.",
         epilog="example: cscnn report runs/cs_resnet runs/resnet --out report.html",
     )
     report.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder of a run")

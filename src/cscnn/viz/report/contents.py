@@ -16,6 +16,7 @@ from cscnn.forecasting.evaluation.results import (
 from cscnn.forecasting.runs import Run
 from cscnn.forecasting.task import Task
 from cscnn.forecasting.training.config import TrainConfig
+from cscnn.viz.numbers import listing
 
 COLOURS = 8  #: of runs
 
@@ -93,13 +94,19 @@ def largest(values: Iterable[float | None]) -> float | None:
 
 
 def comparable(runs: Sequence[Contents]) -> bool:
-    """Whether all runs that were evaluated saw the same task and data."""
+    """Whether all runs that were evaluated saw the same task, windows and rollouts."""
     tests = []
     for run in runs:
         if run.evaluation is not None:
             data = run.evaluation.data
-            tests.append((run.evaluation.task, data.path, data.split, data.windows))
+            tests.append((run.evaluation.task, data.path, data.split, data.windows, data.rollouts))
     return all(test == tests[0] for test in tests)
+
+
+def observed(runs: Sequence[Contents]) -> str:
+    """A sentence on how many windows other observers saw, with a space before it; may be empty."""
+    counts = sorted({part.windows for run in runs if (part := run.observers) and part.windows})
+    return f" Measured on {listing([str(n) for n in counts])} windows." if counts else ""
 
 
 def load_runs(folders: Sequence[str | Path]) -> list[Contents]:

@@ -1,38 +1,17 @@
-"""The sections of the page that are charts."""
+"""The sections of the page about symmetry and learning."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from cscnn.forecasting.evaluation.results import RolloutErrors, known
+from cscnn.forecasting.evaluation.results import known
 from cscnn.viz.numbers import listing
 from cscnn.viz.report.charts import Chart, Series, line_chart
-from cscnn.viz.report.contents import Contents, comparable
-from cscnn.viz.report.section import Section
+from cscnn.viz.report.contents import Contents, observed
+from cscnn.viz.report.section import Section, chart_section
 
 NAMES = 8  #: of observers that fit below an axis
-
-
-def rollout(runs: Sequence[Contents]) -> Section | None:
-    """Errors against steps."""
-    errors = _by_step(runs, lambda r: r.relative_l2)
-    text = "Each step starts from the forecast before it."
-    if comparable(runs):
-        errors += _reference(_by_step(runs, lambda r: r.persistence))
-        text += " Dashed: the persistence forecast."
-    charts = [
-        line_chart("Error", text, errors, "step", "relative L² error"),
-        line_chart(
-            "Correlation",
-            "Between forecast and truth: 1 is perfect, 0 is no relation.",
-            _by_step(runs, lambda r: r.correlation),
-            "step",
-            "correlation",
-            log=False,
-        ),
-    ]
-    return _charts("rollout", "As forecasts run on", charts)
 
 
 def symmetry(runs: Sequence[Contents]) -> Section | None:
@@ -56,22 +35,7 @@ def symmetry(runs: Sequence[Contents]) -> Section | None:
         ),
         _observers(runs),
     ]
-    return _charts("symmetry", "Symmetry", charts)
-
-
-def _by_step(
-    runs: Sequence[Contents], errors: Callable[[RolloutErrors], Sequence[float]]
-) -> list[Series]:
-    """A line for each run against the steps of its rollout."""
-    return [
-        Series(
-            run.label,
-            run.evaluation.rollout.steps if run.evaluation else [],
-            run.curve(lambda e: errors(e.rollout)),
-            run.style,
-        )
-        for run in runs
-    ]
+    return chart_section("symmetry", "Symmetry", charts)
 
 
 def _motions(runs: Sequence[Contents], name: str) -> list[Series]:
@@ -89,8 +53,8 @@ def _motions(runs: Sequence[Contents], name: str) -> list[Series]:
 
 def _observers(runs: Sequence[Contents]) -> Chart | None:
     """Errors against the observer, who has a rapidity or names of axes."""
-    title = "The same test set for other observers"
-    text = "The error of an equivariant network is the same for all: a flat line."
+    title = "The same events for other observers"
+    text = f"The error of an equivariant network is the same for all: a flat line.{observed(runs)}"
     measured = [(run, part) for run in runs if (part := run.observers) is not None]
     observers = [observer for _, part in measured for observer in part.observers]
     names = tuple(dict.fromkeys(str(observer) for observer in observers))
@@ -118,20 +82,9 @@ def learning(runs: Sequence[Contents]) -> Section:
         lines.append(Series(f"{run.label}, training", epochs, train, run.style, faint=validated))
         if validated:
             lines.append(Series(f"{run.label}, validation", epochs, valid, run.style))
-    losses = listing(list(dict.fromkeys(run.config.loss for run in runs)))
+    losses = listing(list(dict.fromkeys(run.config.training.loss for run in runs)))
     text = f"What training minimises ({losses}), in the units of the network."
+    if any(run.config.training.unroll > 1 for run in runs):
+        text += " Training losses are over unrolled steps, validation is of one step."
     chart = line_chart("Loss", text, lines, "epoch", "loss")
     return Section("learning", "Learning", "learning.html", [chart] if chart else [])
-
-
-def _reference(lines: Sequence[Series]) -> list[Series]:
-    """The first line that has points, as that of the persistence forecast."""
-    line = next((line for line in lines if any(y is not None for y in line.y)), None)
-    if line is None:
-        return []
-    return [dataclasses.replace(line, label="persistence forecast", style="reference")]
-
-
-def _charts(name: str, title: str, charts: Sequence[Chart | None]) -> Section | None:
-    drawn = [chart for chart in charts if chart is not None]
-    return Section(name, title, "charts.html", drawn) if drawn else None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from cscnn.forecasting.evaluation.results import known
-from cscnn.viz.numbers import count, listing, number, percent, times
-from cscnn.viz.report.contents import Contents, comparable, first_known, largest
+from cscnn.forecasting.evaluation.results import RolloutErrors, known
+from cscnn.viz.numbers import count, listing, number, percent, size, times
+from cscnn.viz.report.contents import Contents, comparable, first_known, largest, observed
 from cscnn.viz.report.section import Section
 
 GRID = "rotations and reflections of the grid"
@@ -32,7 +33,7 @@ class Card:
     Attributes:
         title: the question.
         text: what the numbers are.
-        values: for each run, None if it was not measured.
+        values: for each run, None if it was not measured; infinite if the forecast was lost.
         notes: below each number.
         show: makes text of a number.
         reference: a number to compare with, and its name.
@@ -47,10 +48,13 @@ class Card:
 
     def bars(self, runs: Sequence[Contents], compare: bool) -> list[Bar]:
         """Bars from zero, the best one marked if runs can be compared."""
-        top = max(v for v in (*self.values, self.reference and self.reference[1]) if v is not None)
+        shown = (*self.values, self.reference and self.reference[1])
+        top = max((v for v in shown if v is not None and math.isfinite(v)), default=0.0)
         winner = best(self.values) if compare else None
 
         def share(value: float) -> float:
+            if math.isinf(value):
+                return 100.0
             return 100 * value / top if top else 0.0
 
         bars = [
@@ -93,7 +97,7 @@ def headline(runs: Sequence[Contents]) -> Section:
 
 def cards(runs: Sequence[Contents]) -> list[Card]:
     """Those for which there is a number."""
-    drafts = [_one_step(runs), _observers(runs), _equivariance(runs)]
+    drafts = [_one_step(runs), _rollout(runs), _observers(runs), _equivariance(runs), _cost(runs)]
     return [card for card in drafts if any(v is not None for v in card.values)]
 
 
@@ -114,6 +118,54 @@ def _one_step(runs: Sequence[Contents]) -> Card:
     )
 
 
+def _rollout(runs: Sequence[Contents]) -> Card:
+    rollouts = [None if run.evaluation is None else run.evaluation.rollout for run in runs]
+    step = min((len(rollout.steps) for rollout in rollouts if rollout), default=0)
+    persistence = first_known(known(r.persistence[step - 1]) for r in rollouts if r and step)
+    return Card(
+        f"And after {step} steps?",
+        f"Relative L² error of step {step} of rollouts, each step from the forecast before it.",
+        [None if not (r and step) else _error_at(r, step) for r in rollouts],
+        [_lasts(r) if r else "" for r in rollouts],
+        lambda value: "lost" if value == math.inf else percent(value),
+        None
+        if persistence is None or not comparable(runs)
+        else ("persistence forecast", persistence),
+    )
+
+
+def _error_at(rollout: RolloutErrors, step: int) -> float | None:
+    """Infinite if a trajectory was given up before."""
+    return math.inf if rollout.stable_steps < step else known(rollout.relative_l2[step - 1])
+
+
+def _lasts(rollout: RolloutErrors) -> str:
+    """How long forecasts last, and how many do not."""
+    steps = len(rollout.steps)
+    correlation, persistence = (
+        f"≥ {steps}" if frames is None else number(frames)
+        for frames in (rollout.correlation_frames, rollout.persistence_frames)
+    )
+    note = f"correlated for {correlation} steps, better than persistence for {persistence}"
+    if rollout.lost:
+        note += f"; {rollout.lost} of {len(rollout.stable)} trajectories lost"
+    return note
+
+
+def _cost(runs: Sequence[Contents]) -> Card:
+    costs = [None if run.evaluation is None else run.evaluation.cost for run in runs]
+    machines = {str(run.evaluation.machine) for run in runs if run.evaluation is not None}
+    return Card(
+        "What does it cost?",
+        "Time for one forecast, when several are computed together."
+        + " The runs were measured on different machines." * (len(machines) > 1),
+        [known(1000 / c.windows_per_second) if c and c.windows_per_second else None for c in costs],
+        [f"{count(c.parameters)} parameters, {size(c.peak_bytes)} of memory" if c else ""
+         for c in costs],
+        lambda value: f"{number(value)} ms",
+    )  # fmt: skip
+
+
 def _observers(runs: Sequence[Contents]) -> Card:
     names = sorted({part.kind for run in runs if (part := run.observers)})
     notes = []
@@ -126,7 +178,8 @@ def _observers(runs: Sequence[Contents]) -> Card:
         notes.append(note)
     return Card(
         f"And for {listing(names) if names else 'other'} observers?",
-        "Mean square error of forecasts of the same events, described by other observers.",
+        "Mean square error of forecasts of the same events, described by other observers."
+        f"{observed(runs)}",
         [known(part.mean) if (part := run.observers) else None for run in runs],
         notes,
     )
@@ -174,6 +227,8 @@ def verdict(card: Card, runs: Sequence[Contents]) -> Verdict | None:
     if len(leaders) > 1:
         return Verdict(card.title, f" tie at {card.show(low)}.", leaders)
     second, position = ranked[1]
+    if math.isinf(second):
+        return Verdict(card.title, f" is lowest with {card.show(low)}; no other lasts.", leaders)
     ratio = f", {times(second / low)} as much" if low > 0 else ""
     text = (
         f" is lowest with {card.show(low)}; next is {runs[position].label} with "

@@ -12,14 +12,15 @@ import cscnn
 from cscnn._util.files import check_folder, write_text
 from cscnn._util.optional import require
 from cscnn.viz.figures import matplotlib
-from cscnn.viz.report import curves, headline, kernels, summary, table, viewer
+from cscnn.viz.report import curves, headline, kernels, rollouts, summary, table, viewer
 from cscnn.viz.report.contents import Contents, load_runs
 
 #: Makers of sections, in the order of the page; each has a template of its own.
 SECTIONS = (
     headline.headline,
     viewer.forecasts,
-    curves.rollout,
+    rollouts.errors,
+    rollouts.physics,
     curves.symmetry,
     curves.learning,
     table.numbers,

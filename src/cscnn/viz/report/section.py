@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from cscnn.viz.report.charts import Chart
 
 
 @dataclass(frozen=True)
@@ -21,3 +24,9 @@ class Section:
     title: str
     template: str
     content: Any = None
+
+
+def chart_section(name: str, title: str, charts: Sequence[Chart | None]) -> Section | None:
+    """A section of those charts that there are; None without any."""
+    drawn = [chart for chart in charts if chart is not None]
+    return Section(name, title, "charts.html", drawn) if drawn else None

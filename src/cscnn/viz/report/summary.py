@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cscnn.data.paths import spelled
 from cscnn.viz.numbers import count, duration, listing
 from cscnn.viz.report.contents import Contents
 from cscnn.viz.report.section import Section
@@ -33,7 +34,7 @@ def _facts(run: Contents) -> dict[str, str]:
     if run.metrics:
         facts["epochs"] = f"{len(run.metrics)} of {run.config.trainer.epochs}"
         facts["trained for"] = duration(sum(m.get("seconds", 0.0) for m in run.metrics))
-    facts["training data"] = _short(run.config.data.train or "unknown")
+    facts["training data"] = _short(spelled(run.config.data.train) or "unknown")
     if run.evaluation is not None:
         data = run.evaluation.data
         facts["tested on"] = (
@@ -43,9 +44,9 @@ def _facts(run: Contents) -> dict[str, str]:
     return facts
 
 
-def _short(path: str) -> str:
-    """The last two parts of a path."""
-    return "/".join(Path(path).parts[-2:])
+def _short(paths: str) -> str:
+    """The last two parts of each path in a list."""
+    return ", ".join("/".join(Path(path).parts[-2:]) for path in paths.split(", "))
 
 
 def _lead(runs: Sequence[Contents]) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cscnn.forecasting.evaluation.metrics import METRICS
-from cscnn.forecasting.evaluation.results import Evaluation, ObserverErrors, known
+from cscnn.forecasting.evaluation.results import Evaluation, ObserverErrors, RolloutErrors, known
 from cscnn.viz.numbers import count, number, percent, size
 from cscnn.viz.report.contents import Contents, comparable, first_known, largest
 from cscnn.viz.report.section import Section
@@ -143,8 +142,20 @@ def _rollout(runs: Sequence[Contents]) -> list[Row]:
     last = _each(runs, lambda e: e.rollout.relative_l2[-1] if e.rollout.relative_l2 else None)
     return [
         Row("relative L² error of the last step", last, percent, persistence=persistence),
-        Row("time until the correlation is lost", [_lost(run) for run in runs], _when, 1),
+        Row(
+            "time until the correlation is below 0.8",
+            [_lifetime(run, lambda r: r.correlation_frames) for run in runs],
+            _when,
+            1,
+        ),
+        Row(
+            "time until persistence is better",
+            [_lifetime(run, lambda r: r.persistence_frames) for run in runs],
+            _when,
+            1,
+        ),
         Row("steps before it blows up", _each(runs, lambda e: e.rollout.stable_steps), count, 1),
+        Row("trajectories that blow up", _each(runs, lambda e: e.rollout.lost), count),
     ]
 
 
@@ -169,16 +180,19 @@ def _each(runs: Sequence[Contents], measure: Measure) -> list[float | None]:
     return [run.number(measure) for run in runs]
 
 
-def _lost(run: Contents) -> float | None:
-    """Infinite for a run that is followed to the end without being lost."""
-    if run.evaluation is None:
+class AtLeast(float):
+    """A time that was not reached in the rollout, which has this length."""
+
+
+def _lifetime(
+    run: Contents, measure: Callable[[RolloutErrors], float | None]
+) -> float | AtLeast | None:
+    """Frames as units of time."""
+    if run.evaluation is None or not run.evaluation.rollout.times:
         return None
-    rollout = run.evaluation.rollout
-    survives = bool(rollout.steps) and rollout.stable_steps == len(rollout.steps)
-    if rollout.correlation_time is None and survives:
-        return math.inf
-    return rollout.correlation_time
+    times, frames = run.evaluation.rollout.times, measure(run.evaluation.rollout)
+    return AtLeast(times[-1]) if frames is None else frames * times[0]
 
 
 def _when(value: float | None) -> str:
-    return "not lost" if value == math.inf else number(value)
+    return f"≥ {number(value)}" if isinstance(value, AtLeast) else number(value)

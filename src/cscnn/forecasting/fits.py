@@ -1,0 +1,54 @@
+"""Whether the parts of a forecaster fit each other."""
+
+from __future__ import annotations
+
+from cscnn.forecasting.task import Task
+from cscnn.forecasting.units import Units
+from cscnn.networks import Grid, Recipe
+
+
+def check_units(units: Units, task: Task, change: bool) -> None:
+    """Raise unless every field, and what is given, has its scales and only scalars are shifted.
+
+    Args:
+        units: of the forecaster.
+        task: its task.
+        change: whether changes are predicted, which have a size of their own.
+    """
+    for quantity in task.quantities:
+        if quantity.name not in units.scale:
+            known = ", ".join(units.scale)
+            raise ValueError(f"no scale for field {quantity.name!r}: there are {known}")
+        if quantity.grade and units.shift.get(quantity.name):
+            raise ValueError(
+                f"field {quantity.name} has grade {quantity.grade}, and units shift it by "
+                f"{units.shift[quantity.name]}: only scalars can be shifted"
+            )
+        if change and quantity in task.fields and quantity.name not in units.change:
+            raise ValueError(
+                f"predicts='change' needs the size of the change of {quantity.name}, but the units "
+                "have none: Units.fit measures it"
+            )
+
+
+def check_network(recipe: Recipe | None, task: Task) -> None:
+    """Raise if a network remembers that it was made for other channels or another grid."""
+    if recipe is None:
+        return
+    for name in ("input_type", "output_type"):
+        made, wanted = getattr(recipe, name), getattr(task, name)
+        if made != wanted:
+            raise ValueError(
+                f"{recipe.name} was made for {name}={made}, task {task.name} has {wanted}: "
+                "build the network for this task"
+            )
+    if isinstance(recipe.space, Grid):
+        made, wanted = (
+            Grid(grid.spacings(task.dim), grid.padding_modes(task.dim))
+            for grid in (recipe.space, task.grid)
+        )
+        if made != wanted:
+            raise ValueError(
+                f"{recipe.name} was made for {made}, task {task.name} has {wanted}: build the "
+                "network for this task"
+            )

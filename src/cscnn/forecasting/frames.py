@@ -1,0 +1,65 @@
+"""Frames within packed multivectors (batch, channels, *grid, blades), wherever they are.
+
+Frames are channels, or slices along the time axis of the grid. All functions take both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from cscnn.forecasting.task import Task
+
+
+def frame_axis(task: Task) -> int:
+    """Along which frames follow each other."""
+    return 1 if task.time_axis is None else 2 + task.time_axis
+
+
+def block_size(task: Task) -> int:
+    """Entries along that axis that one forecast takes."""
+    return task.output_type.channels if task.time_axis is None else task.frames_out
+
+
+def newest(task: Task, y: Tensor) -> Tensor:
+    """The new frames of an output: all, unless time is an axis of the grid."""
+    axis, size = frame_axis(task), block_size(task)
+    return y.narrow(axis, y.shape[axis] - size, size)
+
+
+def block(task: Task, target: Tensor, number: int) -> Tensor:
+    """What the forecast of a step shall be, of a target that serves several steps."""
+    axis, size = frame_axis(task), block_size(task)
+    if target.shape[axis] < (number + 1) * size:
+        raise ValueError(
+            f"step {number + 1} has no target: it ends after {target.shape[axis] // size} "
+            f"forecasts of {task.frames_out} frames; cut windows with unroll={number + 1}"
+        )
+    return target.narrow(axis, number * size, size)
+
+
+def append(task: Task, x: Tensor, new: Tensor) -> Tensor:
+    """The next input: new frames come in, the oldest go."""
+    axis = frame_axis(task)
+    return torch.cat([x, new.to(x)], axis).narrow(axis, new.shape[axis], x.shape[axis])
+
+
+def base(task: Task, x: Tensor) -> Tensor:
+    """What a change is added to: the newest frame, or the input at the same point."""
+    if task.time_axis is not None:
+        return x
+    return torch.cat([x[:, -task.frame_type.channels :]] * task.frames_out, 1)
+
+
+def factors(task: Task, values: Mapping[str, float]) -> Tensor:
+    """One number for each field, (channels of an output, *1, blades); zero without data."""
+    shape = (1, 1, *(1,) * (task.dim - (task.time_axis is not None)))
+    frame = task.pack(
+        {
+            f.name: torch.full((*shape, task.algebra.grade_sizes[f.grade]), values[f.name])
+            for f in task.fields
+        }
+    )[0]
+    return torch.cat([frame] * (task.output_type.channels // len(frame)))
