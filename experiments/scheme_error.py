@@ -97,7 +97,7 @@ class Galerkin:
         self.derivative = self._of_values(slopes) / self.half
         self.damping = DAMPING * (orders / orders[-1]) ** 16
         bending = self._gram(self.values[2]) / np.sqrt(np.multiply.outer(values, values))
-        self.stiffest = box.viscosity * 2 * float(np.linalg.eigvalsh(bending)[-1])
+        self.stiffest = float(box.medium.viscosity) * 2 * float(np.linalg.eigvalsh(bending)[-1])
 
     def _of_values(self, operator: np.ndarray) -> np.ndarray:
         """An operator on Legendre coefficients as one on values at the points."""
@@ -121,14 +121,14 @@ class Galerkin:
         value, slope, bend = self.values
         u, v = value @ a @ slope.T, -slope @ a @ value.T
         laplacian = bend @ a @ value.T + value @ a @ bend.T  # minus the vorticity
-        force = [b * smoke for b in self.box.buoyancy]
+        force = [b * smoke for b in self.box.medium.buoyancy]
         t0, t1, t2 = self.tests
         change = t0 @ (force[0] - laplacian * v) @ t1.T - t1 @ (force[1] + laplacian * u) @ t0.T
         viscous = t2 @ laplacian @ t0.T + t0 @ laplacian @ t2.T
         d = self.derivative
         # The mean of v·∇s and ∇·(v s), which keeps the mean square of the smoke.
         carried = u * (d @ smoke) + v * (smoke @ d.T) + d @ (u * smoke) + (v * smoke) @ d.T
-        return (change - self.box.viscosity * viscous) / self.laplace, -carried / 2
+        return (change - self.box.medium.viscosity * viscous) / self.laplace, -carried / 2
 
     def start(self, smoke: Smoke) -> State:
         """At rest, with that smoke."""

@@ -90,11 +90,14 @@ def _run(args: argparse.Namespace) -> int:
         runner = Runner(results, workers)
         for task in tasks:
             runner.run(task, args.parts)
+    joined = Archive({**page.records, **known.records}, {**page.timings, **known.timings})
+    complete = Results(study, args.out, joined)
+    if not args.draw:
+        for task in tasks:
+            Runner(complete, workers).measure_seconds(task)
     from experiments.paper.page import write_page
 
     print(f"drawing {folder / 'results.md'}", flush=True)
-    joined = Archive({**page.records, **known.records}, {**page.timings, **known.timings})
-    complete = Results(study, args.out, joined)
     path = write_page(complete, list(study.settings), folder)
     complete.archive().save(path.with_suffix(".json"))
     return 0

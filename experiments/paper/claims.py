@@ -10,11 +10,15 @@ from functools import cached_property
 from experiments.paper.outcomes import Outcome, Score, Scores, scores, training_seconds
 
 #: The models of other people.
-BASELINES = ("resnet", "clifford_resnet", "steerable_resnet", "fno", "gfno")
+BASELINES = (
+    "resnet", "clifford_resnet", "steerable_resnet", "fno", "gfno", "unet", "convnext_unet",
+)  # fmt: skip
 #: Those that do not have the symmetries of the grid by construction.
 WITHOUT_SYMMETRY = tuple(key for key in BASELINES if key != "steerable_resnet")
 #: The same network with all steerable kernels and with the paper's.
 COMPLETE, IMPLICIT = "cs_complete", "cs_resnet"
+#: Ours, and the same with differential operators for kernels.
+OURS, DIFFERENTIAL = "ours", ("differential2", "differential4")
 #: A network, the same without an ingredient, and what is said of it.
 INGREDIENTS = (
     ("cs_resnet", "cs_fixed_head", "learnt head weights help"),
@@ -197,7 +201,11 @@ KERNELS_AT_EQUAL = "complete kernels are at least as good as implicit ones at eq
 
 def _kernels(evidence: Evidence) -> list[Claim]:
     text = f"{KERNELS_AT_EQUAL} parameters"
-    return evidence.verdict(text, COMPLETE, (IMPLICIT,), evidence.largest)
+    claims = evidence.verdict(text, COMPLETE, (IMPLICIT,), evidence.largest)
+    for key in DIFFERENTIAL:
+        text = f"{evidence.labels.get(key)}, is at least as good as ours at equal parameters"
+        claims += evidence.verdict(text, key, (OURS,), evidence.largest)
+    return claims
 
 
 def _equal_time(evidence: Evidence) -> list[Claim]:

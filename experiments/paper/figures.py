@@ -15,8 +15,9 @@ from experiments.paper.outcomes import Outcome, Score, scores, step_seconds
 #: Colours of the models, the same in all figures; variants of ours are grey.
 COLOURS = {
     "resnet": "#4c6a92", "clifford_resnet": "#8d6bb0", "steerable_resnet": "#3f9c8f",
-    "fno": "#a3a3a3", "gfno": "#6f6f6f",
+    "fno": "#a3a3a3", "gfno": "#6f6f6f", "unet": "#5fa8d3", "convnext_unet": "#7a9a3a",
     "cs_resnet": "#e0912f", "cs_complete": "#c4572e", "ours": "#b3123f",
+    "differential2": "#7fb069", "differential4": "#2f6b3a",
 }  # fmt: skip
 
 ByTask = Mapping[str, Sequence[Outcome]]  #: task -> outcomes
@@ -106,7 +107,7 @@ def plot_convergence(outcomes: Sequence[Outcome]) -> Any:
     return figure
 
 
-def _motions(outcome: Outcome, kind: str) -> MotionErrors | None:
+def motions(outcome: Outcome, kind: str) -> MotionErrors | None:
     """Violations under ``"rotation"`` or ``"boost"``, if they were measured."""
     measured = outcome.record.measured
     errors = getattr(measured.symmetry, kind) if measured and measured.symmetry else None
@@ -119,7 +120,7 @@ def plot_equivariance(tasks: ByTask) -> Any | None:
     panels = []
     for task, outcomes in tasks.items():
         for kind, unit in (("rotation", "degrees"), ("boost", "rapidity")):
-            curves = [(o, e) for o in outcomes if (e := _motions(o, kind)) is not None]
+            curves = [(o, e) for o in outcomes if (e := motions(o, kind)) is not None]
             if curves:
                 panels.append((task, f"{kind} ({unit})", curves))
     if not panels:

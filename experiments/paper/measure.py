@@ -8,7 +8,6 @@ import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from cscnn._util.files import write_text
 from cscnn._util.jsonform import from_json, read_json, to_json, write_json
@@ -23,7 +22,7 @@ from cscnn.forecasting.runs import SPLITS
 from cscnn.forecasting.training.module import NonFiniteLoss
 from cscnn.forecasting.training.train import train
 from experiments.paper.freedom import degrees_of_freedom
-from experiments.paper.plan import Setting, Trial
+from experiments.paper.plan import Trial
 from experiments.paper.records import LearningCurve, Measurements, Record
 from experiments.paper.results import Results
 from experiments.paper.timing import device, time_step, training_batch
@@ -36,7 +35,7 @@ def run_trial(trial: Trial, results: Results) -> Record:
     """Train or go on, measure, and keep the record. Training that diverges is a result too."""
     config = trial.config(results.out / "data", results.out / "runs")
     _prepare_folder(config, trial)
-    units = from_json(Units, read_json(_units_file(trial.setting, results)))
+    units = from_json(Units, read_json(results.units(trial.setting.task)))
     record = Record(trial.name, trial.key, trial.plan(), machine())
     try:
         run = train(config, units)  # the units of the whole training split, for all sizes
@@ -98,7 +97,8 @@ def measure(run: Run, trial: Trial) -> Measurements:
         one_step = evaluator.one_step(chosen)
         if not math.isfinite(one_step.scaled_mse):
             raise NonFinitePrediction(f"the test error is {one_step.scaled_mse}")
-        x = forecaster.pack(evaluator.read(chosen[:2]).known)
+        window = evaluator.read(chosen[:2])
+        x = forecaster.pack(window.known, window.given)
         batch = training_batch(evaluator, trial)
         assert forecaster.recipe is not None
         measured = Measurements(
@@ -126,11 +126,7 @@ def prepare_data(trials: Sequence[Trial], results: Results, workers: int, bar: B
                 f"{task} {split}", done, total
             ),
         )
-        train_file, units_file = results.data(setting.task, "train"), _units_file(setting, results)
+        train_file, units_file = results.data(setting.task, "train"), results.units(setting.task)
         if made[train_file] or not units_file.exists():
             with open_fields(train_file) as source:
                 write_json(units_file, Units.fit(source))
-
-
-def _units_file(setting: Setting, results: Results) -> Path:
-    return results.data(setting.task, "train").with_name("units.json")

@@ -24,6 +24,7 @@ from experiments.paper.tables import (
     effort,
     machine_line,
     model_table,
+    rotation_table,
     setting_table,
 )
 
@@ -218,7 +219,17 @@ class Page:
             "",
             *self._picture("equivariance", equivariance, alt),
             *self._picture("frames", observers, "relative test error by frame of the observer"),
+            *self._rotations(),
         ]
+
+    def _rotations(self) -> list[str]:
+        """The numbers of the picture for angles that no grid has."""
+        lines = []
+        for task, outcomes in self.scaling.items():
+            if table := rotation_table(outcomes):
+                lines += [f"Relative equivariance error of {task} by angle of rotation:", ""]
+                lines += [*table, ""]
+        return lines
 
     def ablated(self) -> list[str]:
         """Errors without one ingredient."""

@@ -26,6 +26,8 @@ VERSION = 2
 
 #: Attributes of `Setting` and `Contender` that say what is run, not what comes out of it.
 SCHEDULING = ("sizes", "seeds", "rates", "further_rates", "step_factors", "label", "rate_of")
+#: Younger attributes: plans leave them out where they are empty, as records of before have none.
+YOUNGER = ("open_padding",)
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,7 @@ class Contender:
         constants: whether it is told the known constants of the task.
         rate_of: key of the contender whose learning rate it uses; by default its own is searched.
         convolutional: whether the options that convolutional networks share are for it.
+        open_padding: what it sees beyond open borders; by default that of the setting.
     """
 
     label: str
@@ -131,6 +134,7 @@ class Contender:
     constants: bool = False
     rate_of: str = ""
     convolutional: bool = True
+    open_padding: str = ""
 
 
 @dataclass(frozen=True)
@@ -193,6 +197,7 @@ class Trial:
         per_check = round(self.step_factor * setting.steps / setting.checks)
         # all of the grid counts unless a setting says otherwise, as in the published records
         data_options = DataConfig(**{"margin": 0, **setting.data})
+        open_padding = self.contender.open_padding or data_options.open_padding
         files: dict[str, Any] = {
             split: str(data / setting.task / f"{split}.h5") for split in SPLITS
         }
@@ -205,6 +210,7 @@ class Trial:
                 trajectories=self.trajectories,
                 per_trajectory=math.ceil(per_check * data_options.batch / self.trajectories),
                 constants=self.contender.constants,
+                open_padding=open_padding,
             ),
             model=ModelConfig(
                 name=self.contender.name, params=setting.params, options=self.options()
@@ -218,7 +224,11 @@ class Trial:
     def plan(self) -> TrialPlan:
         """All that the result depends on."""
         setting, contender = (
-            {name: value for name, value in to_json(part).items() if name not in SCHEDULING}
+            {
+                name: value
+                for name, value in to_json(part).items()
+                if name not in SCHEDULING and (value or name not in YOUNGER)
+            }
             for part in (self.setting, self.contender)
         )
         return TrialPlan(

@@ -40,6 +40,10 @@ class Results:
         """A file of data."""
         return self.out / "data" / task / f"{split}.h5"
 
+    def units(self, task: str) -> Path:
+        """The units of all trainings of a task, those of the whole training split."""
+        return self.data(task, "train").with_name("units.json")
+
     def keep(self, record: Record) -> None:
         """Write the record of a trial."""
         Archive(records={record.name: record}).save(self.file(record.name))

@@ -36,27 +36,24 @@ class Runner:
         for part in parts:
             trials = results.study.trials(task, results.rates(task), part)
             self.run_trials(f"{task}, {part}", self._missing(trials))
-        self.measure_seconds(task)
 
     def _missing(self, trials: Iterable[Trial]) -> list[Trial]:
         return [trial for trial in trials if self.results.find(trial) is None]
 
     def measure_seconds(self, task: str) -> None:
-        """Time a step of each trained model beside the others, unless that was done.
+        """Time a step of each model that has a record beside the others, unless that was done.
 
-        Not if others were timed whose weights are not here: all are to be measured together.
+        All are measured together, also those that were trained elsewhere.
         """
         results = self.results
-        trained: dict[str, Trial] = {}
+        finished: dict[str, Trial] = {}
         for trial in results.trials(task):
-            if (results.run(trial) / "model.safetensors").is_file():
-                trained.setdefault(trial.key, trial)
-        timed = {*results.seconds(task)}
-        has_data = results.data(task, "test").is_file()
-        if {*trained} <= timed or not timed <= {*trained} or not has_data:
+            if results.find(trial) is not None:
+                finished.setdefault(trial.key, trial)
+        if {*finished} <= {*results.seconds(task)} or not results.data(task, "test").is_file():
             return
         bar = Bar("rounds", quiet=self.quiet)
-        timing = compare_seconds(list(trained.values()), results, threads_for(self.workers), bar)
+        timing = compare_seconds(list(finished.values()), results, threads_for(self.workers), bar)
         results.keep_timing(task, timing)
 
     def run_trials(self, title: str, trials: list[Trial]) -> None:

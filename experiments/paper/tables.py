@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from experiments.paper.figures import labels
+from experiments.paper.figures import labels, motions
 from experiments.paper.outcomes import Outcome, Score, scores, step_seconds
 from experiments.paper.plan import Setting
 
@@ -145,6 +145,20 @@ def _persistence(outcomes: Sequence[Outcome]) -> list[str]:
         best, one_step = min(largest, key=lambda pair: pair[1].scaled_mse)
         text = f"the best run here, of {best.label}, {one_step.total['relative_l2']:.3g}"
     return ["", f"The persistence forecast has a relative error of {persistence:.3g}; {text}."]
+
+
+def rotation_table(outcomes: Sequence[Outcome]) -> list[str]:
+    """Violations under rotations by any angle: a row for each model, a column for each angle."""
+    measured = [(o, errors) for o in outcomes if (errors := motions(o, "rotation")) is not None]
+    if not measured:
+        return []
+    angles = measured[0][1].values
+    rows = [_row(["model", *(f"{angle:g}°" for angle in angles)])]
+    rows.append("|---|" + "---:|" * len(angles))
+    for outcome, errors in measured:
+        rows.append(_row([outcome.label, *(f"{e:.2g}" for e in errors.errors)]))
+    floors = [max(errors.floors[i] for _, errors in measured) for i in range(len(angles))]
+    return [*rows, _row(["interpolation alone, at most", *(f"{f:.2g}" for f in floors)])]
 
 
 def borrowed_rates(outcomes: Sequence[Outcome]) -> list[str]:

@@ -9,11 +9,14 @@ from contextlib import ExitStack
 import torch
 from torch import Tensor
 
+from cscnn._util.jsonform import from_json, read_json
 from cscnn._util.machine import machine
 from cscnn._util.progress import Bar
 from cscnn.data import open_fields
-from cscnn.forecasting import Forecaster, Run
+from cscnn.forecasting import Forecaster, Units
 from cscnn.forecasting.evaluation.evaluator import Evaluator
+from cscnn.forecasting.training.loader import WindowData
+from cscnn.forecasting.training.train import build_forecaster
 from experiments.paper.plan import Trial
 from experiments.paper.records import Timing
 from experiments.paper.results import Results
@@ -30,7 +33,8 @@ def device() -> torch.device | str:
 def training_batch(evaluator: Evaluator, trial: Trial) -> Tensor:
     """Inputs of the network in one step of training."""
     size = int(trial.setting.data.get("batch", 8))
-    return evaluator.forecaster.pack(evaluator.read(evaluator.choose(size, seed=0)).known)
+    window = evaluator.read(evaluator.choose(size, seed=0))
+    return evaluator.forecaster.pack(window.known, window.given)
 
 
 def time_step(forecaster: Forecaster, x: Tensor) -> float:
@@ -46,14 +50,25 @@ def time_step(forecaster: Forecaster, x: Tensor) -> float:
     return seconds
 
 
+def _fresh(trial: Trial, results: Results) -> Forecaster:
+    """The forecaster of a trial before training."""
+    config = trial.config(results.out / "data", results.out / "runs")
+    units = from_json(Units, read_json(results.units(trial.setting.task)))
+    data = WindowData(config.data)
+    try:
+        return build_forecaster(config, data, units).eval()
+    finally:
+        data.close()
+
+
 def compare_seconds(trials: Sequence[Trial], results: Results, threads: int, bar: Bar) -> Timing:
-    """Seconds of a step of each trained model, side by side in one process.
+    """Seconds of a step of each model, side by side in one process.
 
     The minimum of interleaved timings, as other work only adds. A median would be that of a slow
     minute for some models and of a fast one for others.
 
     Args:
-        trials: one of each contender of a task, all trained.
+        trials: one of each contender of a task. Their weights do not matter: they are fresh.
         results: of the study.
         threads: of a training.
         bar: shows progress.
@@ -67,7 +82,7 @@ def compare_seconds(trials: Sequence[Trial], results: Results, threads: int, bar
             rows = []
             for trial in trials:
                 source = files.enter_context(open_fields(results.data(task, "test")))
-                evaluator = Evaluator(Run(results.run(trial)).forecaster(device()), source)
+                evaluator = Evaluator(_fresh(trial, results).to(device()), source)
                 rows.append((trial.key, evaluator.forecaster, training_batch(evaluator, trial)))
             for _ in bar.over(f"{task}, seconds of steps", range(ROUNDS)):
                 for key, forecaster, x in rows:

@@ -65,6 +65,14 @@ def test_every_other_has_to_be_worse() -> None:
     assert "not below wide" in claim.numbers
 
 
+def test_differential_kernels_are_compared_with_ours() -> None:
+    outcomes = [outcome("ours", 0.1), outcome("differential2", 0.2), outcome("differential4", 0.05)]
+    found = verdicts(claims(Evidence("any", outcomes)))
+    text = "differential{}, is at least as good as ours at equal parameters"
+    assert found[text.format(2)] == "no, with one seed"
+    assert found[text.format(4)] == "yes, with one seed"
+
+
 def test_nothing_is_said_of_every_baseline_while_some_are_missing() -> None:
     outcomes = [outcome("ours", 0.1), outcome("resnet", 0.2)]
     every = "ours is ahead of every baseline (1) with 8 training simulations"

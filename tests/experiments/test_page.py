@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from cscnn.forecasting.evaluation.results import MotionErrors, SymmetryErrors
 from experiments.paper import PARTS
 from experiments.paper.__main__ import main
+from experiments.paper.outcomes import Outcome
 from experiments.paper.page import write_page
 from experiments.paper.plan import Trial
 from experiments.paper.records import Archive, Record
 from experiments.paper.results import Results
 from experiments.paper.runner import Runner
-from tests.experiments.tiny import SETTING, TINY, plan
+from experiments.paper.tables import rotation_table
+from tests.experiments.tiny import SETTING, TINY, outcome, plan
 
 pytestmark = pytest.mark.usefixtures("no_kernels")
 
@@ -101,6 +104,30 @@ def test_timings_that_were_not_interleaved_are_named(finished_file: Path, tmp_pa
     known.timings.clear()
     text = text_of(Results(TINY, tmp_path / "none", known), tmp_path)
     assert "a backward pass, the minimum over all runs." in text
+
+
+def test_rotations_by_any_angle_are_a_table() -> None:
+    def rotated(key: str, errors: list[float], floors: list[float]) -> Outcome:
+        done = outcome(key, 0.5)
+        assert done.record.measured is not None
+        motion = MotionErrors([5.0, 45.0], errors, floors)
+        symmetry = SymmetryErrors([2, 2], True, "O", 0.0, 0.0, rotation=motion)
+        measured = replace(done.record.measured, symmetry=symmetry)
+        return replace(done, record=replace(done.record, measured=measured))
+
+    outcomes = [
+        rotated("ours", [0.011, 0.25], [1e-3, 2e-2]),
+        outcome("resnet", 0.5),  # without details
+        rotated("differential4", [0.012, 0.02], [3e-3, 1e-2]),
+    ]
+    assert rotation_table(outcomes) == [
+        "| model | 5° | 45° |",
+        "|---|---:|---:|",
+        "| ours | 0.011 | 0.25 |",
+        "| differential4 | 0.012 | 0.02 |",
+        "| interpolation alone, at most | 0.003 | 0.02 |",
+    ]
+    assert rotation_table(outcomes[1:2]) == []
 
 
 def test_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

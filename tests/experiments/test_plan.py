@@ -156,6 +156,7 @@ def test_plans_say_all_that_results_depend_on() -> None:
         replace(trial, setting=replace(SETTING, simulator={"preset": "small"})),
         replace(trial, setting=replace(SETTING, hidden_dim={})),
         replace(trial, contender=replace(contender, constants=False)),
+        replace(trial, contender=replace(contender, open_padding="extrapolate")),
         replace(trial, contender=replace(contender, options={"kernel": "implicit"})),
         replace(trial, rate=1e-4),
         replace(trial, seed=1),

@@ -9,7 +9,7 @@ import pytest
 
 from experiments.paper import PARTS
 from experiments.paper.plan import VERSION
-from experiments.paper.presets import SMALL
+from experiments.paper.presets import RIVAL_STEPS, RIVALS, SMALL
 from experiments.paper.records import FORMAT, Archive, LearningCurve, Record, Timing
 from experiments.paper.results import Results
 from tests.experiments.tiny import outcome, plan
@@ -76,19 +76,37 @@ def test_changed_files_are_read_again(tmp_path: Path) -> None:
         assert Archive.find(path).records == records
 
 
+#: Models that nobody has trained on their tasks so far.
+NOT_RUN_YET = {"differential2", "differential4"}
+
+
 def test_the_published_results_are_those_of_the_present_plans(tmp_path: Path) -> None:
-    """Nothing in docs/results.json is out of date, and every learning rate is known."""
+    """Nothing in docs/results.json is out of date, and nothing is missing of what was begun."""
     published = Archive.load(PUBLISHED)
     results = Results(SMALL, tmp_path, published)
     planned = set()
     for task in SMALL.settings:
-        trials, certain = results.forecast(task, PARTS)
-        assert certain
+        trials, _ = results.forecast(task, PARTS)
         planned |= {trial.name for trial in trials}
         missing = {trial.key for trial in trials if results.find(trial) is None}
-        assert not missing
+        assert missing <= NOT_RUN_YET
     assert published.records.keys() <= planned
     for name, record in published.records.items():
         assert record.name == name
         assert record.plan.version == VERSION
         assert math.isfinite(record.error)
+
+
+def test_rivals_are_trained_beside_the_published_results(tmp_path: Path) -> None:
+    """The study with the U-Nets takes over all records, and lacks nothing else that was run."""
+    published = Archive.load(PUBLISHED)
+    results, found = Results(RIVALS, tmp_path, published), set()
+    for task in RIVALS.settings:
+        trials, certain = results.forecast(task, PARTS)
+        assert not certain
+        done = {trial.name for trial in trials if results.find(trial) is not None}
+        missing = {trial.key for trial in trials if trial.name not in done} - NOT_RUN_YET
+        assert missing == {*RIVAL_STEPS[task]} == {"unet", "convnext_unet"}
+        assert {t.key for t in trials if t.step_factor != 1} >= missing
+        found |= done
+    assert found == published.records.keys()

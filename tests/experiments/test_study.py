@@ -17,6 +17,7 @@ import pytest
 from cscnn.forecasting import Run
 from cscnn.forecasting.evaluation.evaluator import Evaluator, NonFinitePrediction
 from cscnn.forecasting.training.module import TrainingModule
+from experiments.paper.__main__ import main
 from experiments.paper.measure import run_trial
 from experiments.paper.plan import Contender, Trial
 from experiments.paper.records import Archive, Record
@@ -153,16 +154,43 @@ def test_records_of_an_earlier_study_are_not_run_again(finished_file: Path, tmp_
 
 
 def test_timings_are_of_all_models_as_they_are(finished: Results, tmp_path: Path) -> None:
-    """Of other networks they are not used; nor are they replaced by timings of fewer models."""
+    """Of other networks they are not used."""
     before = finished.timing("sine_gordon")
     assert before is not None
     assert finished.seconds("sine_gordon") == before.seconds
-    fewer = Results(TINY.only(["resnet"]), finished.out)
-    Runner(fewer, quiet=True).measure_seconds("sine_gordon")
+    Runner(finished, quiet=True).measure_seconds("sine_gordon")
     assert finished.timing("sine_gordon") == before
     larger = replace(TINY, settings={"sine_gordon": replace(SETTING, params=3000)})
     known = Archive(timings={"sine_gordon": before})
     assert Results(larger, tmp_path, known).seconds("sine_gordon") == {}
+
+
+def test_a_new_model_is_timed_beside_those_that_were_trained_elsewhere(
+    finished: Results, tmp_path: Path
+) -> None:
+    """Only it is trained, by the command; its place in the study is among all others."""
+    known = finished.archive()
+    kernel = {"name": "differential", "order": 2}
+    new = Contender("differential", "cs_resnet", {"kernel": kernel}, open_padding="extrapolate")
+    wider = replace(
+        TINY,
+        contenders={**TINY.contenders, "new": new},
+        scaling={"sine_gordon": ("resnet", "ours", "new")},
+    )
+    known.save(tmp_path / "results.json")
+    arguments = ["--models", "new", "--workers", "1", "--page", tmp_path, "--out", tmp_path / "out"]
+    arguments += ["--known", tmp_path / "results.json", "--preset", "tiny"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("experiments.paper.__main__.STUDIES", {"tiny": wider})
+        patch.setattr("experiments.paper.page.draw_kernel_story", lambda folder: [])
+        assert main([str(argument) for argument in arguments]) == 0
+    after = Archive.load(tmp_path / "results.json")
+    assert {r.contender for n, r in after.records.items() if n not in known.records} == {"new"}
+    assert known.records.items() <= after.records.items()
+    seconds = after.timings["sine_gordon"].seconds
+    assert seconds.keys() == {"resnet", "ours", "ours_blind", "new"}
+    run = Run(next((tmp_path / "out" / "runs").iterdir()))
+    assert run.forecaster().task.open_padding == "extrapolate"
 
 
 def test_saving_loses_nothing(finished_file: Path, tmp_path: Path) -> None:

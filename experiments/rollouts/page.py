@@ -1,0 +1,148 @@
+"""The page about the study: tables and a figure of all that there are records of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cscnn._util.files import replacing, write_text
+from cscnn._util.jsonform import write_json
+from cscnn.viz.figures import new_figure
+from experiments import archive
+from experiments.rollouts.records import FORMAT, Record
+from experiments.rollouts.results import Results
+from experiments.rollouts.verdicts import compare
+
+STORY = """# Forecasts that last
+
+A network that is trained on single steps only ever sees true inputs. In a rollout it sees its own
+predictions, and errors grow. This page measures what helps, for our networks and for others, at
+the same number of parameters and in the same training time.
+
+- **change**: the network predicts the change since the newest frame, not the state.
+- **noise**: Gaussian noise on the inputs, in units of each field.
+- **unrolled**: the loss is the mean over several steps of the network's own forecast.
+- **pushforward**: the same, but only the last step has a loss and gradients.
+
+Learning rates and recipes are chosen for each network by the mean error of rollouts of the
+validation split. Errors are relative L² errors of the test split, means over its simulations.
+"""
+
+COLOURS = ("#b3123f", "#c4572e", "#e0912f", "#4c6a92", "#3a8f6f", "#7a5aa6", "#6b6b6b")
+
+
+def write_page(results: Results, folder: Path) -> Path:
+    """Write rollouts.md, its records and its figure.
+
+    Args:
+        results: of the study.
+        folder: of the page; figures are in a folder of their own.
+    """
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    lines = [STORY]
+    for task in results.study.settings:
+        lines += _section(results, task, folder)
+    records = results.all_records()
+    machines = sorted({record.machine.get("processor", "?") for record in records})
+    hours = sum(record.seconds for record in records) / 3600
+    lines.append(
+        f"\n{len(records)} trainings, {hours:.1f} hours of one core ({', '.join(machines)}). "
+        "Made by `python -m experiments.rollouts --page docs`.\n"
+    )
+    archive.save(folder / "rollouts.json", records, FORMAT)
+    write_json(folder / "rollouts_speeds.json", results.speeds)
+    page = folder / "rollouts.md"
+    write_text(page, "\n".join(lines))
+    return page
+
+
+def _section(results: Results, task: str, folder: Path) -> list[str]:
+    setting, study = results.study.settings[task], results.study
+    labels = {key: contender.label for key, contender in study.contenders.items()}
+    lines = [
+        f"\n## {task}\n",
+        f"{setting.splits['train']} simulations, {setting.params:,} parameters, "
+        f"{setting.seconds:g} s of one core for each training (table 1).\n",
+        "Relative error at rollout steps 1 / 5 / 10, one seed; the chosen recipe is bold.\n",
+        *_levers(results, task, labels),
+    ]
+    ours = [key for key, contender in study.contenders.items() if contender.ours]
+    for part, title in (("time", "In the same time"), ("steps", "In the same number of steps")):
+        records = results.finished(task, part)
+        if not records:
+            continue
+        lines += [f"\n### {title}\n", *_curves(records, labels, setting.horizon), ""]
+        lines += [f"- {sentence}" for sentence in compare(records, ours)]
+        picture = folder / "figures" / f"rollouts_{task}_{part}.png"
+        with replacing(picture) as temporary:
+            plot(records, labels).savefig(temporary, dpi=150, format="png")
+        lines.append(f"\n![Error by rollout step](figures/{picture.name})")
+    return lines
+
+
+def _levers(results: Results, task: str, labels: Mapping[str, str]) -> list[str]:
+    recipes = results.study.recipes
+    head = ["network", *(recipe.label for recipe in recipes.values())]
+    lines = [_row(head), _row(["---"] * len(head))]
+    for key, label in labels.items():
+        best, cells = results.best(task, key), []
+        found = {t.lever: results.find(t) for t in results.levers(task, key)}
+        for lever in recipes:
+            record = found.get(lever)
+            text = "" if record is None else _errors(record)
+            cells.append(f"**{text}**" if best is not None and best.lever == lever else text)
+        lines.append(_row([label, *cells]))
+    return lines
+
+
+def _errors(record: Record) -> str:
+    if not record.errors:
+        return "diverged"
+    steps = (1, (len(record.errors) + 1) // 2, len(record.errors))
+    return " / ".join(f"{record.error(step):.3f}" for step in steps)
+
+
+def _curves(records: Sequence[Record], labels: Mapping[str, str], horizon: int) -> list[str]:
+    steps = [s for s in (1, 2, 3, 5, 7, 10, 15, 20) if s <= horizon]
+    head = ["network", "recipe", "steps", *(f"step {s}" for s in steps), "correlation ≥ 0.8"]
+    lines = [_row(head), _row(["---"] * len(head))]
+    for key, label in labels.items():
+        own = [record for record in records if record.contender == key]
+        if not own:
+            continue
+        cells = [_spread([record.error(s) for record in own]) for s in steps]
+        frames = [r.correlation_frames for r in own if r.correlation_frames is not None]
+        lasting = _spread(frames, 1) if len(frames) == len(own) else f"≥ {horizon}"
+        lines.append(_row([label, own[0].lever, str(own[0].steps), *cells, lasting]))
+    return lines
+
+
+def _spread(values: Sequence[float], digits: int = 3) -> str:
+    mean = sum(values) / len(values)
+    half = (max(values) - min(values)) / 2
+    return f"{mean:.{digits}f}" + (f" ± {half:.{digits}f}" if len(values) > 1 else "")
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def plot(records: Sequence[Record], labels: Mapping[str, str]) -> Any:
+    """Error against rollout step: the mean of the seeds, and the range from best to worst."""
+    figure = new_figure(6.4, 4.2, "constrained")
+    ax = figure.subplots()
+    for (key, label), colour in zip(labels.items(), COLOURS, strict=False):
+        rows = np.array([r.errors for r in records if r.contender == key and r.errors])
+        if len(rows):
+            steps = np.arange(1, rows.shape[1] + 1)
+            ax.fill_between(steps, rows.min(0), rows.max(0), color=colour, alpha=0.2, lw=0)
+            ax.plot(steps, rows.mean(0), marker="o", ms=3, color=colour, label=label)
+    still = next((r.persistence for r in records if r.persistence), ())
+    ax.plot(range(1, len(still) + 1), still, ":", color="0.4", lw=1, label="persistence")
+    ax.set(xlabel="rollout step", ylabel="relative error", ylim=(0, None))
+    ax.grid(alpha=0.25)
+    ax.legend(fontsize=8)
+    return figure

@@ -1,0 +1,184 @@
+"""One training: a network, a recipe, and how long."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cscnn._util.jsonform import to_json
+from cscnn.data.generate import Plan, plans
+from cscnn.data.simulators import create
+from cscnn.forecasting.runs import SPLITS
+from cscnn.forecasting.training import LearningConfig
+from cscnn.forecasting.training.config import (
+    DataConfig,
+    ModelConfig,
+    OptimizerConfig,
+    TrainConfig,
+    TrainerConfig,
+)
+
+#: Raised when the same plan would give other numbers: old records are then not reused.
+VERSION = 1
+
+#: Attributes of `Setting` that say what is run, not what comes out of a training.
+SCHEDULING = ("seconds", "steps", "seeds", "rates")
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A network of the comparison.
+
+    Attributes:
+        label: for people.
+        name: in the registry of networks.
+        options: of the network.
+        ours: whether it is one of this library's own, which the verdicts are about.
+    """
+
+    label: str
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    ours: bool = False
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a network is trained for rollouts.
+
+    Attributes:
+        label: for people.
+        training: options of `LearningConfig`.
+        model: further options of `ModelConfig`.
+    """
+
+    label: str
+    training: Mapping[str, Any] = field(default_factory=dict)
+    model: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A task, and how networks learn it; the same for all of them.
+
+    Attributes:
+        name: of the task.
+        simulator: that makes the data.
+        options: of the simulator; ``preset`` among them.
+        splits: trajectories of train, valid and test.
+        data: options of `DataConfig`.
+        params: budget of parameters of every network.
+        steps: of the optimiser, where all contenders take the same number.
+        seconds: of a training, where all take the same time.
+        seeds: how many.
+        rates: learning rates to choose from, ascending.
+        horizon: steps of a rollout.
+        checks: how often it is validated on the way.
+        warmup: share of the steps over which the learning rate rises from zero.
+    """
+
+    name: str
+    simulator: str
+    options: Mapping[str, Any]
+    splits: Mapping[str, int]
+    data: Mapping[str, Any]
+    params: int
+    steps: int
+    seconds: float
+    rates: tuple[float, ...]
+    horizon: int = 10
+    seeds: int = 3
+    checks: int = 5
+    warmup: float = 0.05
+
+    def files(self, folder: Path) -> list[Plan]:
+        """The data to make."""
+        options = dict(self.options)
+        simulator = create(self.simulator, options.pop("preset", None), **options)
+        return plans(simulator, folder / self.name, self.splits)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training.
+
+    Attributes:
+        setting: the task.
+        key, contender: the network.
+        lever, recipe: how it is trained.
+        rate: learning rate.
+        steps: of the optimiser.
+        seed: of weights and of the order of the data.
+    """
+
+    setting: Setting
+    key: str
+    contender: Contender
+    lever: str
+    recipe: Recipe
+    rate: float
+    steps: int
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """Of its folder and its record."""
+        return (
+            f"{self.setting.name}-{self.key}-{self.lever}-lr{self.rate:g}-n{self.steps}-"
+            f"s{self.seed}"
+        )
+
+    def config(self, data: Path, runs: Path) -> TrainConfig:
+        """The configuration of the training.
+
+        Args:
+            data: folder of the folders of data.
+            runs: folder of the folders of runs.
+        """
+        setting = self.setting
+        files: dict[str, Any] = {
+            split: str(data / setting.name / f"{split}.h5") for split in SPLITS
+        }
+        per_check = math.ceil(self.steps / setting.checks)
+        windows = per_check * int(setting.data["batch"])
+        return TrainConfig(
+            out=str(runs / self.name),
+            seed=self.seed,
+            data=DataConfig(
+                **files,
+                **setting.data,
+                per_trajectory=math.ceil(windows / setting.splits["train"]),
+            ),
+            model=ModelConfig(
+                name=self.contender.name,
+                params=setting.params,
+                options=dict(self.contender.options),
+                **self.recipe.model,
+            ),
+            training=LearningConfig(**self.recipe.training),
+            optimizer=OptimizerConfig(
+                lr=self.rate,
+                schedule="cosine",
+                final_lr=1e-2,
+                warmup=round(setting.warmup * self.steps),
+            ),
+            trainer=TrainerConfig(epochs=setting.checks, steps=per_check, progress=False),
+        )
+
+    def plan(self) -> dict[str, Any]:
+        """All that the result depends on, as JSON."""
+        setting = {k: v for k, v in to_json(self.setting).items() if k not in SCHEDULING}
+        network = {"name": self.contender.name, "options": to_json(self.contender.options)}
+        recipe = {"training": to_json(self.recipe.training), "model": to_json(self.recipe.model)}
+        return {
+            "version": VERSION,
+            "setting": setting,
+            "network": network,
+            "recipe": recipe,
+            "rate": self.rate,
+            "steps": self.steps,
+            "seed": self.seed,
+        }

@@ -1,0 +1,57 @@
+"""Who takes part, how they are trained, and on what."""
+
+from __future__ import annotations
+
+from experiments.rollouts.plan import Contender, Recipe, Setting
+
+PRODUCTS = {"activation": "product", "kernel_size": 5}
+COMPLETE = {"name": "complete", "hidden_dim": 4}
+
+CONTENDERS = {
+    "cs_resnet": Contender(
+        "CS-ResNet", "cs_resnet", {**PRODUCTS, "blocks": 4, "kernel": COMPLETE}, ours=True
+    ),
+    "differential": Contender(
+        "CS-ResNet, differential kernels",
+        "cs_resnet",
+        {**PRODUCTS, "blocks": 4, "kernel": {"name": "differential", "order": 2}},
+        ours=True,
+    ),
+    "cs_unet": Contender(
+        "CS-U-Net", "cs_unet", {"activation": "product", "kernel": COMPLETE}, ours=True
+    ),
+    "resnet": Contender("ResNet", "resnet", {"blocks": 4, "kernel_size": 5}),
+    "unet": Contender("U-Net (PDEArena)", "unet"),
+    "convnext_unet": Contender("ConvNeXt U-Net (The Well)", "convnext_unet"),
+    "fno": Contender("FNO", "fno"),
+}
+
+CHANGE = {"predict": "change"}
+
+#: From the second on, each adds one thing to predicting the change.
+RECIPES = {
+    "state": Recipe("state, one step"),
+    "change": Recipe("change, one step", {}, CHANGE),
+    "noise": Recipe("change, noise 0.02", {"noise": 0.02}, CHANGE),
+    "unroll": Recipe("change, 3 steps unrolled", {"unroll": 3}, CHANGE),
+    "grow": Recipe("change, 1 to 3 steps unrolled", {"unroll": 3, "grow": 4}, CHANGE),
+    "pushforward": Recipe(
+        "change, pushforward over 3 steps", {"unroll": 3, "pushforward": True}, CHANGE
+    ),
+}
+
+BASE = "change"  #: the recipe with which learning rates are searched
+
+SETTINGS = {
+    "navier_stokes": Setting(
+        "navier_stokes",
+        "navier_stokes",
+        {"preset": "small"},  # 64² cells, seen as 32²
+        splits={"train": 32, "valid": 16, "test": 32},
+        data={"frames_in": 4, "frames_out": 1, "coarsen": 2, "batch": 4, "valid_windows": 32},
+        params=30_000,
+        steps=500,
+        seconds=300.0,
+        rates=(1.5e-3, 5e-3, 1.5e-2, 5e-2),
+    ),
+}

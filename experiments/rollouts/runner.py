@@ -1,0 +1,85 @@
+"""Run the trials that a study lacks, several at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from cscnn._util.jsonform import write_json
+from cscnn._util.progress import Bar, duration
+from cscnn.data.generate import generate
+from experiments import archive
+from experiments.pool import run_all
+from experiments.rollouts.measure import run_trial
+from experiments.rollouts.records import FORMAT, Record
+from experiments.rollouts.results import PARTS, Results, Study
+from experiments.rollouts.timing import measure_speeds, read_speeds
+
+
+def open_results(
+    study: Study, out: Path, known: Path | None = None, *, workers: int = 1, quiet: bool = False
+) -> Results:
+    """The study in a folder: its data are made, and its steps are timed, unless they were.
+
+    Args:
+        study: what is compared.
+        out: folder.
+        known: folder with rollouts.json and rollouts_speeds.json of an earlier study.
+        workers: processes that simulate.
+        quiet: show no progress.
+    """
+    for setting in study.settings.values():
+        bar = Bar("trajectories", quiet=quiet)
+        generate(setting.files(out / "data"), workers=workers, progress=bar)
+    records: list[Record] = []
+    speeds = read_speeds(out / "speeds.json")
+    if known is not None:
+        records = archive.load(known / "rollouts.json", Record, FORMAT)
+        if not records:
+            raise FileNotFoundError(f"there are no records {known / 'rollouts.json'}")
+        speeds = speeds or read_speeds(known / "rollouts_speeds.json")
+    if speeds is None:
+        speeds = measure_speeds(
+            study.settings, study.contenders, study.recipes, out / "data", quiet=quiet
+        )
+        write_json(out / "speeds.json", speeds)
+    return Results(study, out, speeds, records)
+
+
+def run(
+    results: Results,
+    task: str,
+    parts: Sequence[str] = PARTS,
+    *,
+    workers: int = 1,
+    quiet: bool = False,
+) -> None:
+    """Everything of a task that is not there yet.
+
+    Args:
+        results: what there is; new records are added to its folder.
+        task: which.
+        parts: of `PARTS`.
+        workers: trainings at a time.
+        quiet: show no progress.
+    """
+    bar = Bar("trainings", quiet=quiet)
+    while missing := results.missing(task, parts):
+        jobs = [(trial, results) for trial in missing]
+        for done, record in enumerate(run_all(run_trial, jobs, workers), 1):
+            if not quiet:
+                print(outcome(record), flush=True)
+            bar(task, done, len(missing))
+        if lost := [trial.name for trial in missing if results.find(trial) is None]:
+            raise RuntimeError(f"there is no record of {lost[0]}")
+
+
+def outcome(record: Record) -> str:
+    """A training in one line."""
+    if record.diverged:
+        return f"{record.name}: {record.diverged}"
+    first, last = record.errors[0], record.errors[-1]
+    return (
+        f"{record.name}: {first:.4f} at step 1, {last:.4f} at step {len(record.errors)}, "
+        f"valid {record.score:.4f}, in {duration(record.seconds)}"
+    )
