@@ -133,7 +133,9 @@ def test_data_format_examples_run(tmp_path, monkeypatch):
         assert main([*command, *["--dry-run"] * (command[0] == "train")]) == 0, command
 
 
-@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/calculus.md", "docs/geometry.md"])
+@pytest.mark.parametrize(
+    "name", ["CONTRIBUTING.md", "docs/calculus.md", "docs/geometry.md", "docs/unet.md"]
+)
 def test_examples_of_pages_run(name, tmp_path):
     run_python(python_of(name), tmp_path)
 
@@ -142,7 +144,7 @@ def test_no_page_has_python_that_does_not_run():
     """Every page with Python has a test that runs it: here, or in tests/data (readers.md)."""
     run = {"README.md", "CONTRIBUTING.md", "training.md", "evaluation.md", "data_format.md"}
     with_python = {p.name for p in PAGES if "```python" in p.read_text(encoding="utf-8")}
-    assert with_python == run | {"calculus.md", "geometry.md", "readers.md"}
+    assert with_python == run | {"calculus.md", "geometry.md", "readers.md", "unet.md"}
 
 
 def test_pages_name_commands_that_exist(capsys):
