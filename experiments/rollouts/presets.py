@@ -27,6 +27,8 @@ CONTENDERS = {
 }
 
 CHANGE = {"predict": "change"}
+#: The scheme with which means over cells of this solver obey the law best, see docs/calculus.md.
+FREE = {"velocity": {"kind": "divergence_free", "scheme": "spectral"}}
 
 #: From the second on, each adds one thing to predicting the change.
 RECIPES = {
@@ -38,6 +40,7 @@ RECIPES = {
     "pushforward": Recipe(
         "change, pushforward over 3 steps", {"unroll": 3, "pushforward": True}, CHANGE
     ),
+    "projection": Recipe("change, no divergence", {}, {**CHANGE, "constraints": FREE}),
 }
 
 BASE = "change"  #: the recipe with which learning rates are searched
