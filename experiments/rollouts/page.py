@@ -25,7 +25,9 @@ the same number of parameters and in the same training time.
 - **change**: the network predicts the change since the newest frame, not the state.
 - **noise**: Gaussian noise on the inputs, in units of each field.
 - **unrolled**: the loss is the mean over several steps of the network's own forecast.
-- **pushforward**: the same, but only the last step has a loss and gradients.
+- **pushforward**: each batch draws a number of steps, and only the last of them has a loss and
+  gradients.
+- **no divergence**: predicted velocities are projected on those without divergence.
 
 Learning rates and recipes are chosen for each network by the mean error of rollouts of the
 validation split. Errors are relative L² errors of the test split, means over its simulations.
@@ -93,7 +95,8 @@ def _levers(results: Results, task: str, labels: Mapping[str, str]) -> list[str]
         for lever in recipes:
             record = found.get(lever)
             text = "" if record is None else _errors(record)
-            cells.append(f"**{text}**" if best is not None and best.lever == lever else text)
+            bold = best is not None and best.lever == lever and len(found) > 1
+            cells.append(f"**{text}**" if bold else text)
         lines.append(_row([label, *cells]))
     return lines
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -80,13 +80,15 @@ class _Step:
         )
         self.batch = collate([windows.train_windows()[i] for i in range(config.data.batch)])
         self.learning = config.training
-        self.unroll = config.training.unrolled(config.trainer.epochs)
+        longest = config.training.unrolled(config.trainer.epochs)
+        first = 1 if longest.pushforward else longest.steps  # with it, lengths are drawn
+        self.unrolls = [replace(longest, steps=n) for n in range(first, longest.steps + 1)]
         windows.close()
 
     def __call__(self) -> float:
-        start = time.perf_counter()
-        loss = self.forecaster.loss(
-            self.batch, self.learning.loss, self.learning.weights, self.unroll
-        )
-        torch.autograd.grad(loss, list(self.forecaster.network.parameters()), allow_unused=True)
-        return time.perf_counter() - start
+        start, parameters = time.perf_counter(), list(self.forecaster.network.parameters())
+        for unroll in self.unrolls:
+            batch = self.batch
+            loss = self.forecaster.loss(batch, self.learning.loss, self.learning.weights, unroll)
+            torch.autograd.grad(loss, parameters, allow_unused=True)
+        return (time.perf_counter() - start) / len(self.unrolls)

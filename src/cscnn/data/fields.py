@@ -9,7 +9,7 @@ from cscnn._util.checks import check_choice
 from cscnn.algebra import CliffordAlgebra
 
 #: Boundaries and the padding mode that suits them.
-BOUNDARIES = {"periodic": "circular", "wall": "symmetric", "open": "zeros"}
+BOUNDARIES = {"periodic": "circular", "wall": "wall", "open": "zeros"}
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from cscnn._util.checks import check_choice
 from cscnn._util.jsonform import from_json
 from cscnn.calculus import Differences, Projection, Spectral, with_mean
-from cscnn.calculus.walls import WALLS
+from cscnn.conv.padding import WALLS
 from cscnn.forecasting.task import Task
 
 #: By name: grades that it says something of, from the grade of the pseudoscalar.

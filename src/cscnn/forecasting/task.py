@@ -49,6 +49,8 @@ class Task:
         boundary: ``"periodic"``, ``"wall"`` or ``"open"``, one for each axis or one for all.
         open_padding: what networks see beyond open borders, e.g. ``"zeros"`` or ``"extrapolate"``,
             which differential kernels need.
+        wall_padding: what they see beyond walls: ``"wall"``, the mirror image of multivectors, or
+            another mode, e.g. ``"conductor"``, or ``"symmetric"``, which repeats all components.
         margin: points at open borders of space that losses and metrics leave out, on each side.
         spacing: distance of grid points, for each axis.
         frame_spacing: time between frames.
@@ -79,6 +81,7 @@ class Task:
     open_padding: str = "zeros"
     margin: int = 0
     given: tuple[Given, ...] = ()
+    wall_padding: str = BOUNDARIES["wall"]
 
     def __post_init__(self) -> None:
         dim = self.algebra.dim
@@ -94,6 +97,7 @@ class Task:
                 f"{self.frames_in} frames in and {self.frames_out} out"
             )
         check_choice("open_padding", self.open_padding, MODES)
+        check_choice("wall_padding", self.wall_padding, MODES)
         check_int("margin", self.margin, low=0)
         for name in ("boundary", "spacing"):
             value = getattr(self, name)
@@ -112,6 +116,7 @@ class Task:
         constants: bool = True,
         open_padding: str = "zeros",
         margin: int = 0,
+        wall_padding: str = BOUNDARIES["wall"],
     ) -> Task:
         """The task of forecasting data.
 
@@ -121,7 +126,7 @@ class Task:
             frames_in: see `default_frames` for the default.
             frames_out: by default 1, and with time as an axis ``frames_in``.
             constants: tell the network what is known: backgrounds, displacement, what is given.
-            open_padding, margin: as above.
+            open_padding, margin, wall_padding: as above.
         """
         frames_in = default_frames(header) if frames_in is None else frames_in
         if frames_out is None:
@@ -141,6 +146,7 @@ class Task:
             displacement=constants,
             open_padding=open_padding,
             margin=margin,
+            wall_padding=wall_padding,
         )
 
     # --- space ------------------------------------------------------------------------------------
@@ -163,7 +169,7 @@ class Task:
     @property
     def padding_mode(self) -> tuple[str, ...]:
         """Padding mode of each axis."""
-        modes = {**BOUNDARIES, "open": self.open_padding}
+        modes = {**BOUNDARIES, "open": self.open_padding, "wall": self.wall_padding}
         return tuple(modes[boundary] for boundary in self.boundaries)
 
     @property

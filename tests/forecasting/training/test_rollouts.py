@@ -43,6 +43,19 @@ def test_steps_grow_in_equal_parts() -> None:
     assert steps(2, 0) == [2] * 8
 
 
+def test_pushforward_draws_the_number_of_steps_of_each_batch() -> None:
+    """A first step must be asked for too, or networks learn cycles that start with any state."""
+    drawn = LearningConfig(unroll=3, grow=2, pushforward=True)
+    steps = [[drawn.unrolled(e, b).steps for b in range(300)] for e in range(4)]
+    assert [{*row} for row in steps] == [{1}, {1, 2}, {1, 2, 3}, {1, 2, 3}]
+    assert min(steps[2].count(k) for k in (1, 2, 3)) > 70
+    assert steps[2] != steps[3]
+    assert steps[2] == [drawn.unrolled(2, b).steps for b in range(300)]  # as after resuming
+    assert drawn.unrolled(2).steps == 3
+    through = LearningConfig(unroll=3)  # the control: with all gradients there is nothing to draw
+    assert {through.unrolled(0, b).steps for b in range(20)} == {3}
+
+
 def test_best_weights_are_of_the_last_number_of_steps(
     fluid: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,9 @@ class DataConfig:
         augment: turn and reflect training windows by random symmetries of the grid.
         open_padding: what the network sees beyond open borders: zeros, replicate, or extrapolate,
             which differential kernels need.
+        wall_padding: what the network sees beyond walls: wall, the mirror image, in which vectors
+            lose their normal part at the wall (equivariant networks; others repeat all components);
+            conductor, for electric fields; symmetric repeats all components for every network.
         margin: points at open borders of space that losses and metrics leave out. With time as an
             axis of the grid by default as many as the network sees, else none.
         constants: tell the network what is known beside the fields: what the data are given
@@ -65,6 +68,7 @@ class DataConfig:
     valid_windows: int | None = None
     augment: bool = False
     open_padding: str = "zeros"
+    wall_padding: str = "wall"
     margin: int | None = None
     constants: bool = True
     batch: int = 8

@@ -127,6 +127,7 @@ class WindowData(lightning.LightningDataModule):
             frames_out=config.frames_out,
             constants=config.constants,
             open_padding=config.open_padding,
+            wall_padding=config.wall_padding,
             margin=config.margin or 0,
         )
 
