@@ -23,7 +23,11 @@ CONTENDERS = {
     ),
     "cs_unet": Contender("CS-U-Net", "cs_unet", UNET, ours=True),
     "cs_unet_repeat": Contender(
-        "CS-U-Net, walls repeat all components", "cs_unet", UNET, ours=True, data=REPEAT,
+        "CS-U-Net, walls repeat all components",
+        "cs_unet",
+        UNET,
+        ours=True,
+        data=REPEAT,
         like="cs_unet",
     ),
     "resnet": Contender("ResNet", "resnet", {"blocks": 4, "kernel_size": 5}),

@@ -27,6 +27,9 @@ class Field(Quantity):
     units: str = ""
 
 
+#: Name of the given constant that is the time between frames, where it is not the same for all.
+FRAME_SPACING = "frame_spacing"
+
 #: Kinds of what is given, and the axes that it has: of time, of space.
 KINDS = {"forcing": (True, True), "static": (False, True), "constant": (False, False)}
 

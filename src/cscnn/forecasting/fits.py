@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cscnn._util.checks import check_int
 from cscnn.forecasting.task import Task
 from cscnn.forecasting.units import Units
 from cscnn.networks import Grid, Recipe
@@ -29,6 +30,17 @@ def check_units(units: Units, task: Task, change: bool) -> None:
                 f"predicts='change' needs the size of the change of {quantity.name}, but the units "
                 "have none: Units.fit measures it"
             )
+
+
+def check_steps(task: Task, steps: int) -> None:
+    """Raise unless a forecast can have so many frames; after a gap it cannot be fed back."""
+    check_int("steps", steps, low=1)
+    if task.gap and steps > task.frames_out:
+        raise ValueError(
+            f"a forecast after a gap of {task.gap} frames does not join its input, so it cannot be "
+            f"fed back: it has 1 to {task.frames_out} steps, got {steps}. For rollouts in steps of "
+            f"{task.gap + 1} frames train with data.stride {task.gap + 1} instead of data.gap"
+        )
 
 
 def check_network(recipe: Recipe | None, task: Task) -> None:

@@ -12,6 +12,7 @@ from cscnn.data import Source, open_fields
 from cscnn.data.files import write
 from cscnn.data.paths import Paths
 from cscnn.data.source import Trajectory
+from cscnn.forecasting.fits import check_steps
 from cscnn.forecasting.forecaster import Forecaster
 from cscnn.forecasting.given import split
 
@@ -23,6 +24,7 @@ def predict(
     *,
     steps: int,
     start: int = 0,
+    stride: int | None = None,
     device: torch.device | str | None = None,
     quiet: bool = True,
 ) -> None:
@@ -34,17 +36,19 @@ def predict(
     Args:
         forecaster: in eval mode.
         file: trajectories, in any format that is read; or a folder, a pattern or a list of files.
-        out: the file to write: frames ``start + frames_in`` and on, ``steps`` of them.
+        out: the file to write: frames ``start + frames_in + gap`` and on, ``steps`` of them.
         steps: frames to forecast; there need not be a truth to compare with.
         start: first frame that the network is shown, of the frames as it sees them.
+        stride: stored frames from one of these frames to the next; by default the smallest of
+            training.
         device: move the forecaster there; by default it computes where it is.
         quiet: show no progress bar.
     """
-    check_int("steps", steps, low=1)
+    check_steps(forecaster.task, steps)
     check_int("start", start, low=0)
     forecaster = forecaster if device is None else forecaster.to(device)
     with open_fields(file) as fine:
-        source = forecaster.view(fine)
+        source = forecaster.view(fine, stride)
         header = source.header.replace(
             frames=steps,
             generator="cscnn predict",
@@ -66,12 +70,12 @@ def predict(
 def _forecast(
     forecaster: Forecaster, source: Source, number: int, start: int, steps: int
 ) -> Trajectory:
-    """One trajectory from frame ``start + frames_in`` on, and what is given to it."""
+    """One trajectory from frame ``start + frames_in + gap`` on, and what is given to it."""
     task, header = forecaster.task, source.header
     forced = [g.name for g in header.given if g.kind == "forcing"]
     stop = start + task.frames_in
     if forced:  # and of the frames that the last forecast has beyond the last one that is wanted
-        stop += -(-steps // task.frames_out) * task.frames_out
+        stop += task.gap + -(-steps // task.frames_out) * task.frames_out
         if stop > header.frames:
             raise ValueError(
                 f"the forcing {forced[0]} must be known for all frames that are forecast: {steps} "
@@ -85,7 +89,7 @@ def _forecast(
     frames = {name: x[:, : task.frames_in] for name, x in fields.items()}
     forecast = forecaster(frames, steps, given=given)
     later = {
-        name: x[:, task.frames_in :][:, :steps] if name in forced else x
+        name: x[:, task.frames_in + task.gap :][:, :steps] if name in forced else x
         for name, x in given.items()
     }
     return {name: x[0].cpu().numpy() for name, x in {**forecast, **later}.items()}

@@ -26,12 +26,14 @@ from cscnn.data.fields import (
     check_fields,
 )
 from cscnn.data.header import Header, check_given
+from cscnn.data.strided import Strides, has_spacings
 from cscnn.networks import FieldType, Grid
 
 #: Frames that are seen, unless told otherwise.
 FRAMES_IN = 4
 #: With time as an axis of the grid: at most so many, or half a trajectory.
 SPACETIME_FRAMES = 16
+ONE_BY_ONE = Strides()  #: consecutive frames
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,12 @@ class Task:
         frame_spacing: time between frames.
         backgrounds: known constants that the network is told.
         given: what it is told of each trajectory: static fields, constants, and forcing, of which
-            it sees all frames of the input and of the output.
+            it sees all frames from the first of the input to the last of the output.
         displacement: with time as an axis, tell the network by how much the forecast is later: a
             vector, in units of the input's length. Without it a network that commutes with the
             reversal of time cannot know where the future is.
+        gap: frames between the newest that is seen and the first that is predicted. Such forecasts
+            do not join their input, so they cannot be fed back.
 
     Example:
         >>> swirl = Task("swirl", (1, 1), (Field("dye", 0), Field("velocity", 1)), frames_in=2)
@@ -82,6 +86,7 @@ class Task:
     margin: int = 0
     given: tuple[Given, ...] = ()
     wall_padding: str = BOUNDARIES["wall"]
+    gap: int = 0
 
     def __post_init__(self) -> None:
         dim = self.algebra.dim
@@ -95,6 +100,11 @@ class Task:
             raise ValueError(
                 "with time as a grid axis a forecast is at most frames_in frames later: got "
                 f"{self.frames_in} frames in and {self.frames_out} out"
+            )
+        if check_int("gap", self.gap, low=0) and self.time_axis is not None:
+            raise ValueError(
+                "with time as a grid axis a forecast is on the grid of the input, frames_out "
+                f"frames later: change frames_out, and leave out gap={self.gap}"
             )
         check_choice("open_padding", self.open_padding, MODES)
         check_choice("wall_padding", self.wall_padding, MODES)
@@ -117,16 +127,18 @@ class Task:
         open_padding: str = "zeros",
         margin: int = 0,
         wall_padding: str = BOUNDARIES["wall"],
+        gap: int = 0,
     ) -> Task:
         """The task of forecasting data.
 
         Args:
-            header: of the data, as the network shall see them (see `cscnn.data.Coarse`).
+            header: of the data, as the network shall see them (see `cscnn.data.Coarse` and
+                `cscnn.data.Strided`).
             name: by default that of the generator.
             frames_in: see `default_frames` for the default.
             frames_out: by default 1, and with time as an axis ``frames_in``.
             constants: tell the network what is known: backgrounds, displacement, what is given.
-            open_padding, margin, wall_padding: as above.
+            open_padding, margin, wall_padding, gap: as above.
         """
         frames_in = default_frames(header) if frames_in is None else frames_in
         if frames_out is None:
@@ -147,6 +159,7 @@ class Task:
             open_padding=open_padding,
             margin=margin,
             wall_padding=wall_padding,
+            gap=gap,
         )
 
     # --- space ------------------------------------------------------------------------------------
@@ -213,8 +226,13 @@ class Task:
     @property
     def displacements(self) -> tuple[int, ...]:
         """By how many frames outputs are later than the newest input, or the input beneath them."""
-        later = self.frames_out
-        return (later,) if self.time_axis is not None else tuple(range(1, later + 1))
+        later = self.gap + self.frames_out
+        return (later,) if self.time_axis is not None else tuple(range(self.gap + 1, later + 1))
+
+    @property
+    def span(self) -> int:
+        """Frames from the first of the input to the last of the output."""
+        return self.frames_in + self.gap + self.frames_out
 
     @property
     def quantities(self) -> tuple[Field | Given, ...]:
@@ -257,8 +275,9 @@ class Task:
     def input_type(self) -> FieldType:
         """What the network sees: frames, what is given, constants."""
         frames = self.frame_type.grades * self._blocks(self.frames_in)
-        times = self.frames_in + self.frames_out
-        given = [(g.grade,) for g in self.given for _ in range(times if g.kind == "forcing" else 1)]
+        given = [
+            (g.grade,) for g in self.given for _ in range(self.span if g.kind == "forcing" else 1)
+        ]
         return FieldType(self.algebra, (*frames, *given, *((b.grade,) for b in self.constants)))
 
     @cached_property
@@ -317,9 +336,10 @@ class Task:
 
     # --- data -------------------------------------------------------------------------------------
 
-    def check_data(self, header: Header) -> None:
-        """Raise unless the task is about these data."""
-        own = Task.from_header(header)
+    def check_data(self, header: Header, stride: Strides = ONE_BY_ONE) -> None:
+        """Raise unless the task is about these data, cut with a stride or a range of them."""
+        seen = stride.seen(header)
+        own = Task.from_header(seen)
         for name, mine, theirs in (
             ("metric", self.metric, header.metric),
             ("time_axis", self.time_axis, header.time_axis),
@@ -330,23 +350,21 @@ class Task:
         ):
             if mine != theirs:
                 raise ValueError(f"task {self.name} has {name} {mine}, the data have {theirs}")
-        known = {(g.name, g.grade, g.kind) for g in header.given}
+        known = {(g.name, g.grade, g.kind) for g in seen.given}
         if missing := [g for g in self.given if (g.name, g.grade, g.kind) not in known]:
-            raise ValueError(
-                f"task {self.name} is given {missing[0]}, the data have {header.given}"
-            )
-        if any(g.name == "frame_spacing" for g in header.given):
+            raise ValueError(f"task {self.name} is given {missing[0]}, the data have {seen.given}")
+        if has_spacings(header):
             pass  # every trajectory has its own
-        elif not math.isclose(self.frame_spacing, header.frame_spacing, rel_tol=1e-3):
+        elif not math.isclose(self.frame_spacing, seen.frame_spacing, rel_tol=1e-3):
             raise ValueError(
                 f"task {self.name} has frames {self.frame_spacing} apart, the data "
-                f"{header.frame_spacing}"
+                f"{seen.frame_spacing}" + (f" with stride {stride.low}" if stride.low > 1 else "")
             )
-        ratios = [a / b for a, b in zip(self.grid_spacing, header.spacing, strict=True)]
+        ratios = [a / b for a, b in zip(self.grid_spacing, seen.spacing, strict=True)]
         if max(ratios) > 1.001 * min(ratios):
             raise ValueError(
                 f"task {self.name} has spacing {self.grid_spacing}, the data have "
-                f"{header.spacing}: their ratios differ"
+                f"{seen.spacing}: their ratios differ"
             )
 
     def replace(self, **changes: Any) -> Task:

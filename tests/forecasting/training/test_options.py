@@ -74,6 +74,16 @@ ROLLOUTS = [
     ("--training.weights.sine=-1", "the weight of sine must be at least 0 and finite, got -1"),
     ('--training.weights {"sine":0,"cosine":0,"gradient":0}', "all fields have weight 0"),
     ("--model.predict future", "model.predict must be one of state, change, got 'future'"),
+    ("--data.stride 0", "data.stride must be a number of frames of at least 1"),
+    ("--data.stride [4,1]", "or a range of them from small to large such as [1, 4], got [4, 1]"),
+    ("--data.stride [1,2,3]", "such as [1, 4], got [1, 2, 3]"),
+    ("--data.stride x", "data.stride"),
+    ("--data.stride [1,2]", "stride must be one number, got the range [1, 2]"),
+    ("--data.stride 3 --data.frames_in 4",
+     "a window needs 22 frames (8 with stride 3), the trajectories have 16"),
+    ("--data.gap=-1", "data.gap must be at least 0, got -1"),
+    ("--data.gap 2", "change frames_out, and leave out gap=2"),
+    ("--data.gap 2 --training.unroll 2", "a forecast after a gap cannot be fed back"),
 ]  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader, Sampler, Subset
 from cscnn._util.progress import Bar
 from cscnn.data import FieldSource, open_fields
 from cscnn.data.coarse import coarse
+from cscnn.data.strided import Strides
 from cscnn.forecasting.augment import InTurn, RandomNoise, RandomSymmetry
 from cscnn.forecasting.task import Task
 from cscnn.forecasting.training.config import DataConfig
@@ -98,6 +99,7 @@ class WindowData(lightning.LightningDataModule):
     Attributes:
         source: the training data as they are stored.
         task: what the windows are about.
+        strides: stored frames from one frame of a window to the next.
         noise: on the inputs of training windows, or None.
     """
 
@@ -121,14 +123,17 @@ class WindowData(lightning.LightningDataModule):
             raise ValueError(
                 f"data.trajectories={limit}, but {self.source.path} has {len(self.source)}"
             )
+        self.strides = Strides.read(config.stride, "data.stride")
+        header = coarse(self.source, config.coarsen).header
         self.task = Task.from_header(
-            coarse(self.source, config.coarsen).header,
+            self.strides.seen(header),
             frames_in=config.frames_in,
             frames_out=config.frames_out,
             constants=config.constants,
             open_padding=config.open_padding,
             wall_padding=config.wall_padding,
             margin=config.margin or 0,
+            gap=config.gap,
         )
 
     def _open(self, split: str, purpose: str) -> FieldSource:
@@ -157,7 +162,7 @@ class WindowData(lightning.LightningDataModule):
         self.valid_windows()
         if self.config.test:
             with coarse(open_fields(self.config.test), self.config.coarsen) as test:
-                self.task.check_data(test.header)
+                self.task.check_data(test.header, self.strides)
 
     def grid(self) -> tuple[int, ...]:
         """Points along each axis of the network's input."""
@@ -170,12 +175,14 @@ class WindowData(lightning.LightningDataModule):
             self.source,
             trajectories=self.config.trajectories,
             displacements=self.task.displacements,
+            stride=self.strides,
             progress=lambda numbers: bar.over("fitting units", list(numbers)),
         )
 
     def _windows(self, source: FieldSource, **options: Any) -> Windows:
         """Windows of a source, as the network sees it."""
-        return Windows(coarse(source, self.config.coarsen), self.task, **options)
+        seen = coarse(source, self.config.coarsen)
+        return Windows(seen, self.task, stride=self.strides, **options)
 
     def train_windows(self) -> Windows:
         """The training windows."""
