@@ -3,9 +3,10 @@
     python examples/demo.py [--out demo] [--epochs N] [--train N]
 
 Smoke that rises in a box. A Clifford-steerable U-Net, which is equivariant to rotations and
-reflections by construction, and a plain U-Net with as many parameters learn to forecast it, in about
-the same time: steps of the plain one are faster, so it takes more of them. Both predict changes,
-and both are told the direction of buoyancy. Run it again to go on after an interruption.
+reflections by construction, and a plain U-Net with as many parameters learn to forecast it. Both
+are trained for about the same time: steps of the plain one are faster, so it takes more of them.
+Both predict changes, and both are told the direction of buoyancy. Run it again to go on after an
+interruption.
 """
 
 import argparse
@@ -66,8 +67,8 @@ def main() -> None:
 def summary(out: Path) -> None:
     """The numbers that matter, whoever wins."""
     print(
-        "\nRelative error of forecasts of unseen smoke (a forecast of zeros has error 1) after some "
-        "steps;\nof one step for rotated and reflected smoke; and the equivariance error:"
+        "\nRelative error of forecasts of unseen smoke (a forecast of zeros has error 1) after some\n"
+        "steps, and of one step for rotated and reflected smoke; and the equivariance error:"
     )
     steps = (f"step {step}" for step in STEPS)
     columns = ("parameters", "trained for", *steps, "rotated", "equivariance error")

@@ -19,7 +19,7 @@ MODELS = {
         "ResNet", "resnet", variants={"normalised": {}, "not normalised": {"norm": False}}
     ),
     "unet": Model(
-        "U-Net (PDEArena)", "unet", shares=False,
+        "U-Net (PDEArena)", "unet", {"multipliers": (1, 1), "blocks_per_level": 1}, shares=False,
         variants={"normalised": {}, "not normalised": {"norm": False}},
     ),
     "implicit": Model(
