@@ -67,8 +67,8 @@ def main() -> None:
 def summary(out: Path) -> None:
     """The numbers that matter, whoever wins."""
     print(
-        "\nRelative error of forecasts of unseen smoke (a forecast of zeros has error 1) after some\n"
-        "steps, and of one step for rotated and reflected smoke; and the equivariance error:"
+        "\nRelative error of forecasts of unseen smoke (a forecast of zeros has error 1) after\n"
+        "some steps, and of one step for rotated and reflected smoke; and the equivariance error:"
     )
     steps = (f"step {step}" for step in STEPS)
     columns = ("parameters", "trained for", *steps, "rotated", "equivariance error")
