@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 endif
 WORKERS ?= auto
 
-.PHONY: help demo test test-fast test-external test-core lint oracles bench models figures examples study boosts clean
+.PHONY: help demo test test-fast test-external test-core lint oracles bench models figures examples study boosts docs docs-serve test-docs clean
 help:
 	@echo "make demo   the main job: simulate, train two models, evaluate, report (minutes)"
 	@echo "make test   all tests"
@@ -21,6 +21,8 @@ help:
 	@echo "make study  the paper's comparisons at a small size (hours); writes docs/results.md"
 	@echo "make boosts  networks trained at rest, seen in motion (hours); writes docs/boosts.md"
 	@echo "make examples  learn on the sphere, on spacetime events and on anti-de Sitter space (minutes)"
+	@echo "make docs   the documentation site, into site/ (minutes); make docs-serve shows it as you write"
+	@echo "make test-docs  the site in a browser"
 	@echo "make clean  remove .venv and caches"
 
 $(BIN)/python:
@@ -90,5 +92,21 @@ examples: $(VENV)/.dev
 	$(BIN)/python examples/lorentz_events.py --figure docs/figures/lorentz_events.png
 	$(BIN)/python examples/anti_de_sitter.py --figure docs/figures/anti_de_sitter.png
 
+# The pages run their Python when they are built. What has not changed is taken from .cache/site.
+docs docs-serve: export NO_MKDOCS_2_WARNING = 1
+
+$(VENV)/.docs: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[docs]"
+	@touch $@
+
+docs: $(VENV)/.docs
+	$(BIN)/python -m mkdocs build --strict
+
+docs-serve: $(VENV)/.docs
+	$(BIN)/python -m mkdocs serve
+
+test-docs: $(VENV)/.dev docs
+	$(BIN)/python -m pytest -m external tests/docs
+
 clean:
-	rm -rf $(VENV) $(VENV)-core .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-core site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

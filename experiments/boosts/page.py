@@ -40,9 +40,9 @@ what the box keeps in one frame is not what it keeps in another, at any resoluti
 this limitation. No bounded window is invariant under boosts, with one exception: a single point.
 
 What lives at a point are differential operators. `kernel="differential"` makes kernels of all
-those that commute with O(p, q), see [theory.md](theory.md). On a grid each derivative becomes a
-finite difference. Nothing is cut off, and the error of the differences falls with the distance of
-points.
+those that commute with O(p, q), see the [theory](explanation/theory.md). On a grid each derivative
+becomes a finite difference. Nothing is cut off, and the error of the differences falls with the
+distance of points.
 
 ## What counts as a forecast
 
@@ -198,7 +198,8 @@ REASONS = {
 DISCONTINUITIES = """\
 Differences need fields that are smooth at the distance of points. A kink contracted at rapidity 1
 is few points wide, and errors there are those of the last column of the first table. Shocks and
-jumps are worse: they are not resolved on any grid. [theory.md](theory.md) has numbers for discs."""
+jumps are worse: they are not resolved on any grid. The [theory](explanation/theory.md) has numbers
+for discs."""
 
 
 def _ratio(own: Sequence[Record]) -> list[str]:

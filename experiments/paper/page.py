@@ -214,8 +214,8 @@ class Page:
             "## Symmetry of the trained models",
             "",
             "The paper's relative error under rotations and boosts of inputs by interpolation "
-            "([what is measured](evaluation.md)), and test errors of the same events for other "
-            "observers.",
+            "([what is measured](guides/evaluation.md)), and test errors of the same events for "
+            "other observers.",
             "",
             *self._picture("equivariance", equivariance, alt),
             *self._picture("frames", observers, "relative test error by frame of the observer"),

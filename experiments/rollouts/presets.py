@@ -37,7 +37,8 @@ CONTENDERS = {
 }
 
 CHANGE = {"predict": "change"}
-#: The scheme with which means over cells of this solver obey the law best, see docs/calculus.md.
+#: The scheme with which means over cells of this solver obey the law best: see
+#: docs/guides/calculus.md.
 FREE = {"velocity": {"kind": "divergence_free", "scheme": "spectral"}}
 
 #: From the second on, each adds one thing to predicting the change.

@@ -124,7 +124,7 @@ def test_sources_have_coarse_views(source):
 
 
 def test_examples_of_the_page(tmp_path, monkeypatch):
-    page = Path(__file__).parents[2] / "docs" / "readers.md"
+    page = Path(__file__).parents[2] / "docs" / "guides" / "readers.md"
     examples = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     smoke_file(tmp_path / "NavierStokes2D_train_42_0.50000_32.h5", *random_flow(nt=6, nx=8, ny=8))
     folder = tmp_path / "MHD_64" / "data" / "train"

@@ -9,7 +9,7 @@ import torch
 from cscnn.kernels import Complete, Differential
 from experiments import differential_limits as limits
 
-THEORY = Path(__file__).parents[2] / "docs" / "theory.md"
+THEORY = Path(__file__).parents[2] / "docs" / "explanation" / "theory.md"
 POINTS = limits.POINTS
 
 

@@ -46,7 +46,7 @@ class CliffordSteerableConv(nn.Module):
     """Convolution with a steerable kernel: exactly E(p,q)-equivariant up to the grid (paper, §3).
 
     ``y(x) = sum_v K(v) f(x + v)`` over the kernel's grid of offsets v, plus a bias on scalars. With
-    [(t, g).f](x) = ρ(g) f(g^-1 (x - t)) it commutes with translations of the grid (circular
+    ``[(t, g).f](x) = ρ(g) f(g^-1 (x - t))`` it commutes with translations of the grid (circular
     padding), with all axis permutations and flips that preserve metric, grid and the options given
     per axis, and, up to the resolution of the fields, with every rotation and boost. With a stride
     s, translations are by multiples of s, and flips need (size + 2 padding - kernel_size) to be a

@@ -1,7 +1,7 @@
 """One self-describing HDF5 file for each split: how it is written and read.
 
-docs/data_format.md describes the layout. A file is written under another name and renamed when it
-is complete, so a file that has its name is whole.
+docs/guides/data_format.md describes the layout. A file is written under another name and renamed
+when it is complete, so a file that has its name is whole.
 """
 
 from __future__ import annotations

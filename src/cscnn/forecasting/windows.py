@@ -26,8 +26,8 @@ class Window(NamedTuple):
         target: field name -> (unroll * frames_out, *space, components), after the gap of the task
         constants: what it is told beside, (constants, blades), see `Task.constants`
         given: what it is told of this trajectory, see `Task.given`: a forcing has all frames from
-            the first known to the last of the target, (frames_in + gap + unroll * frames_out,
-            *space, components), a static field is (*space, components), a constant (components,)
+            the first known to the last of the target, ``frames_in + gap + unroll * frames_out``
+            of them; a static field is ``(*space, components)``, a constant ``(components,)``
     """
 
     known: dict[str, Tensor]

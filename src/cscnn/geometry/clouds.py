@@ -159,8 +159,8 @@ def interval_edges(
         metric: one sign for each axis.
         interval: largest proper time or distance.
         euclidean_radius: largest Euclidean distance of the coordinates, for large clouds.
-        period: as for `radius_edges`, where it needs ``euclidean_radius``.
-        The others as for `radius_edges`.
+        period: as for `radius_edges`; needs ``euclidean_radius``.
+        points, receivers, batch, receiver_batch, weights, loops: as for `radius_edges`.
     """
     if not interval > 0:
         raise ValueError(f"interval must be positive, got {interval}")
