@@ -154,7 +154,7 @@ def test_examples_of_pages_run(name, tmp_path):
 
 
 def test_pages_with_a_test_of_their_own_have_python():
-    """So no page has Python that does not run: here, in tests/data (readers.md), or by make docs."""
+    """So all Python of pages runs: here, in tests/data (readers.md), or by make docs."""
     assert {*WITH_DATA, *OWN_TEST} < set(names_of_pages_with_python())
 
 

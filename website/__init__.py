@@ -1,1 +1,1 @@
-"""What the documentation site needs beside its pages: executed code, formulas, the API reference."""
+"""The documentation site beside its pages: executed code, formulas, the API reference."""

@@ -71,7 +71,7 @@ def describe(module: str) -> str:
     for name in public_names(module):
         path = where[module, name]
         page, _, _ = path.rpartition(".")
-        if page in PAGES and page != module or path in shown:
+        if (page in PAGES and page != module) or path in shown:
             elsewhere.append(f"- `{module}.{name}`: [`{path}`][{path}]")
         else:
             shown.append(path)

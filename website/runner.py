@@ -64,7 +64,7 @@ def run_block(code: str, names: dict[str, Any], title: str) -> dict[str, Any]:
         value = eval(expression, names) if expression else None
     pictures = [picture(figure) for figure in _open_figures()]
     text = written.getvalue()
-    if _is_figure(value) or isinstance(value, Path) and value.suffix in PICTURES:
+    if _is_figure(value) or (isinstance(value, Path) and value.suffix in PICTURES):
         if not pictures:
             pictures.append(picture(value))
     elif value is not None:

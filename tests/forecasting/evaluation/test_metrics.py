@@ -114,7 +114,7 @@ def test_the_truth_has_no_error(name, pair):
 
 
 def test_vrmse_of_components_is_that_of_the_well(pair):
-    """And ours is their mean square with the variances as weights, see docs/guides/evaluation.md."""
+    """And ours is their mean square with the variances as weights: docs/guides/evaluation.md."""
     p, t = (x.double() for x in pair)
     space = tuple(range(2, t.dim() - 1))
     variance = t.var(space, correction=0)
