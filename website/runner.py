@@ -17,6 +17,7 @@ import traceback
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 PICTURES = {".png", ".gif", ".svg"}
@@ -30,7 +31,8 @@ def main() -> None:
     matplotlib.use("Agg")
     warnings.simplefilter("error")  # pages show no warnings
     warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"torch|lightning")
-    names: dict[str, Any] = {"__name__": "__main__"}
+    page = sys.modules["__main__"] = ModuleType("__main__")  # classes of the page can be pickled
+    names = vars(page)
     outputs = []
     for number, code in enumerate(json.load(sys.stdin), 1):
         try:

@@ -28,16 +28,14 @@ TRAINED = (
 class Run:
     """A folder written by ``cscnn train``.
 
-    ===================== ===========================================================
-    config.json           the resolved configuration
-    units.json            units that the caller gave; without it they are fitted
-    model.safetensors     the forecaster with the best weights: all that a forecast needs
-    metrics.csv           a row for each epoch
-    state.ckpt            what is needed to resume
-    diagnosis.safetensors the weights at which the loss was not a number, if it was not
-    evaluation.json       written by ``cscnn evaluate``
-    samples.npz           fields for the report, written by ``cscnn evaluate``
-    ===================== ===========================================================
+    - ``config.json``: the resolved configuration
+    - ``units.json``: units that the caller gave; without it they are fitted
+    - ``model.safetensors``: the forecaster with the best weights, all that a forecast needs
+    - ``metrics.csv``: a row for each epoch
+    - ``state.ckpt``: what is needed to resume
+    - ``diagnosis.safetensors``: the weights at which the loss was not a number, if it was not
+    - ``evaluation.json``: written by ``cscnn evaluate``
+    - ``samples.npz``: fields for the report, written by ``cscnn evaluate``
     """
 
     path: Path
