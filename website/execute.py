@@ -22,8 +22,8 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 CACHE = ROOT / ".cache" / "site"
 FENCE = re.compile(r"^```python\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
-#: Folders whose sources decide what a page shows.
-SOURCES = ("src", "website", "examples")
+#: Sources that decide what a page shows.
+SOURCES = ("src/**/*.py", "website/runner.py")
 TIMEOUT = 600
 
 
@@ -70,8 +70,8 @@ def run(blocks: list[str], page: str) -> list[dict[str, Any]]:
 def library_hash() -> str:
     """Of everything that code on a page can import from this checkout."""
     digest = hashlib.sha256()
-    for folder in SOURCES:
-        for path in sorted((ROOT / folder).rglob("*.py")):
+    for pattern in SOURCES:
+        for path in sorted(ROOT.glob(pattern)):
             digest.update(path.read_bytes())
     return digest.hexdigest()
 

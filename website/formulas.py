@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import html
 import re
+import unicodedata
 
 #: What pymdownx.arithmatex makes of formulas.
 INLINE = re.compile(r'<span class="arithmatex">\\\((.*?)\\\)</span>', re.DOTALL)
+#: Letters of an alphabet that browsers know by their code points only, not by this attribute.
+LETTER = re.compile(r'<mi mathvariant="(double-struck|bold)">([A-Za-z])</mi>')
 BLOCK = re.compile(r'<div class="arithmatex">\s*\\\[(.*?)\\\]\s*</div>', re.DOTALL)
 
 
@@ -29,6 +32,23 @@ def mathml(formula: str, display: str) -> str:
     from latex2mathml.converter import convert
 
     converted = convert(html.unescape(formula).strip(), display=display)
+    converted = LETTER.sub(lambda match: f"<mi>{letter(match[1], match[2])}</mi>", converted)
     if "\\" in re.sub(r"<[^>]*>", "", converted):
         raise ValueError(f"no MathML for a command in the formula {formula!r}: {converted}")
     return converted
+
+
+def letter(alphabet: str, plain: str) -> str:
+    """A letter of a mathematical alphabet.
+
+    Example:
+        >>> letter("double-struck", "R"), letter("bold", "E")
+        ('ℝ', '𝐄')
+    """
+    name = f"{alphabet} {'capital' if plain.isupper() else 'small'} {plain}".upper()
+    for full in (name, f"MATHEMATICAL {name}"):
+        try:
+            return unicodedata.lookup(full)
+        except KeyError:
+            continue
+    raise ValueError(f"there is no {alphabet} {plain}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 
@@ -40,23 +41,30 @@ def public_names(module: str) -> list[str]:
 
 
 def homes() -> dict[tuple[str, str], str]:
-    """(module, name) -> the path under which the object is described.
+    """(module, name) -> the path under which the object is described."""
+    return {key: path for key, (_, path) in _places().items()}
 
-    Objects that are imported when first used are described where they are defined.
+
+@cache
+def _places() -> dict[tuple[str, str], tuple[str, str]]:
+    """(module, name) -> module on whose page the object is described, and its path there.
+
+    What a module only imports when it is used is described where it is defined, and so is a
+    function that has the name of its file: the path of the export would be that of the file.
     """
-    described: dict[int, str] = {}
-    found = {}
+    first: dict[int, tuple[str, str]] = {}
+    places = {}
     for module in PAGES:
         loaded = import_module(module)
         for name in public_names(module):
             value = getattr(loaded, name)
             path = f"{module}.{name}"
-            if name not in vars(loaded) and module != "cscnn":
-                path = f"{value.__module__}.{value.__qualname__}"
-            if isinstance(value, type) or callable(value):
-                path = described.setdefault(id(value), path)
-            found[module, name] = path
-    return found
+            defined = f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '')}"
+            if (name not in vars(loaded) and module != "cscnn") or defined == f"{path}.{name}":
+                path = defined
+            place = (module, path)
+            places[module, name] = first.setdefault(id(value), place) if callable(value) else place
+    return places
 
 
 def with_reference(markdown: str) -> str:
@@ -66,16 +74,13 @@ def with_reference(markdown: str) -> str:
 
 def describe(module: str) -> str:
     """Directives for mkdocstrings: one for each public object, or a link to its page."""
-    where = homes()
     shown, elsewhere = [], []
     for name in public_names(module):
-        path = where[module, name]
-        page, _, _ = path.rpartition(".")
-        if (page in PAGES and page != module) or path in shown:
-            elsewhere.append(f"- `{module}.{name}`: [`{path}`][{path}]")
+        owner, path = _places()[module, name]
+        if owner == module and f"::: {path}" not in shown:
+            shown.append(f"::: {path}")
         else:
-            shown.append(path)
-    parts = [f"::: {path}" for path in shown]
+            elsewhere.append(f"- `{module}.{name}`: [`{path}`][{path}]")
     if elsewhere:
-        parts.append("## Described elsewhere\n\n" + "\n".join(elsewhere))
-    return "\n\n".join(parts)
+        shown.append("## Other names, and what is described elsewhere\n\n" + "\n".join(elsewhere))
+    return "\n\n".join(shown)

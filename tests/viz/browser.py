@@ -38,10 +38,18 @@ def _move(fd):
     return moved
 
 
-class Browser:
-    """One page of a browser. What the page logs or throws is collected in ``problems``."""
+#: Addresses that are not of a network.
+LOCAL = ("file:", "data:", "about:")
 
-    def __init__(self, profile, timeout=60.0):
+
+class Browser:
+    """One page of a browser. What the page logs or throws is collected in ``problems``.
+
+    So are requests to addresses that do not begin with one of ``allowed``.
+    """
+
+    def __init__(self, profile, timeout=60.0, allowed=LOCAL):
+        self.allowed = tuple(allowed)
         theirs, self._out = os.pipe()
         self._in, answers = os.pipe()
         high = [_move(fd) for fd in (theirs, answers)]
@@ -114,7 +122,7 @@ class Browser:
             self.problems.append(params["entry"])
         elif method == "Network.requestWillBeSent":
             url = params["request"]["url"]
-            if not url.startswith(("file:", "data:", "about:")):
+            if not url.startswith(self.allowed):
                 self.problems.append(url)
 
     def open(self, url, width=1100, height=900, dark=False, mobile=False):
