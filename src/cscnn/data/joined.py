@@ -25,6 +25,7 @@ SHARED = {
     "fields": "",
     "grid": "",
     "boundary": "",
+    "cloud": "",
     "units": "",
     "frames": ": cut the trajectories to one length",
     "backgrounds": ": train on files with one value",
@@ -89,6 +90,14 @@ class JoinedFiles(FieldSource):
     def _load_frames(self, number: int, start: int, stop: int) -> Trajectory:
         source, own = self.locate(number)
         return source.read(own, start, stop)
+
+    def place(self, number: int) -> Trajectory:
+        source, own = self.locate(number)
+        return source.place(own)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(size for source in self._files for size in source.sizes)
 
     def close(self) -> None:
         for place in self._recent:
