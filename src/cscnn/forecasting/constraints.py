@@ -121,6 +121,10 @@ class Constraints(nn.Module):
         super().__init__()
         self.task = task
         constraints = read_constraints(given) if isinstance(given, Mapping) else tuple(given)
+        if constraints and task.points is not None:
+            raise ValueError(
+                f"constraints are for grids, task {task.name} is on points: got {constraints[0]}"
+            )
         means = [c for c in constraints if c.kind == "keep_mean"]
         self.constraints = (*(c for c in constraints if c not in means), *means)
         self._rules = [self._rule(constraint) for constraint in self.constraints]

@@ -26,7 +26,10 @@ from cscnn.data.fields import (
     check_fields,
 )
 from cscnn.data.header import Header, check_given
+from cscnn.forecasting.packing import pack, unpack
+from cscnn.geometry.search import NeighbourSearch
 from cscnn.networks import FieldType, Grid
+from cscnn.networks.pointnet import Neighbourhood
 
 #: Frames that are seen, unless told otherwise.
 FRAMES_IN = 4
@@ -36,7 +39,7 @@ SPACETIME_FRAMES = 16
 
 @dataclass(frozen=True)
 class Task:
-    """Predict fields on a grid from earlier ones.
+    """Predict fields on a grid, or on points, from earlier ones.
 
     Args:
         name: what it is called.
@@ -58,6 +61,7 @@ class Task:
         displacement: with time as an axis, tell the network by how much the forecast is later: a
             vector, in units of the input's length. Without it a network that commutes with the
             reversal of time cannot know where the future is.
+        points: how neighbours are found, for fields on points; None for those on a grid.
 
     Example:
         >>> swirl = Task("swirl", (1, 1), (Field("dye", 0), Field("velocity", 1)), frames_in=2)
@@ -79,6 +83,7 @@ class Task:
     open_padding: str = "zeros"
     margin: int = 0
     given: tuple[Given, ...] = ()
+    points: NeighbourSearch | None = None
 
     def __post_init__(self) -> None:
         dim = self.algebra.dim
@@ -112,6 +117,7 @@ class Task:
         constants: bool = True,
         open_padding: str = "zeros",
         margin: int = 0,
+        points: NeighbourSearch | None = None,
     ) -> Task:
         """The task of forecasting data.
 
@@ -122,7 +128,13 @@ class Task:
             frames_out: by default 1, and with time as an axis ``frames_in``.
             constants: tell the network what is known: backgrounds, displacement, what is given.
             open_padding, margin: as above.
+            points: as above; data on points need it, see `cscnn.forecasting.find_neighbours`.
         """
+        if header.cloud is not None and points is None:
+            raise ValueError(
+                "the data are on points: tell how neighbours are found, "
+                "Task.from_header(header, points=find_neighbours(source))"
+            )
         frames_in = default_frames(header) if frames_in is None else frames_in
         if frames_out is None:
             frames_out = 1 if header.time_axis is None else frames_in
@@ -134,13 +146,14 @@ class Task:
             frames_out=frames_out,
             time_axis=header.time_axis,
             boundary=header.boundary,
-            spacing=header.spacing,
+            spacing=header.spacing or None,
             frame_spacing=header.frame_spacing,
             backgrounds=header.backgrounds if constants else (),
             given=header.given if constants else (),
             displacement=constants,
             open_padding=open_padding,
             margin=margin,
+            points=points,
         )
 
     # --- space ------------------------------------------------------------------------------------
@@ -175,6 +188,19 @@ class Task:
     def grid(self) -> Grid:
         """What a network has to know of the grid."""
         return Grid(self.grid_spacing, self.padding_mode)
+
+    @property
+    def space(self) -> Grid | Neighbourhood:
+        """What a network has to know of the grid, or of the edges between points."""
+        if self.points is None:
+            return self.grid
+        mean = "weighted mean" if self.points.weighted else "mean"
+        return Neighbourhood(self.points.radius, self.points.neighbours, mean)
+
+    @property
+    def grid_axes(self) -> int:
+        """Axes of packed fields between channels and blades: the grid's, or one of points."""
+        return self.dim if self.points is None else 1
 
     @property
     def margins(self) -> tuple[int, ...]:
@@ -271,35 +297,11 @@ class Task:
         Returns:
             (batch, channels, *grid, blades), where frames are channels, or the time axis.
         """
-        if set(fields) != {f.name for f in self.fields}:
-            raise ValueError(f"expected {[f.name for f in self.fields]}, got {sorted(fields)}")
-        algebra, channels = self.algebra, self.frame_type.channels
-        values = [fields[f.name] for f in self.fields]
-        if self.time_axis is not None:
-            values = [x.unsqueeze(1) for x in values]
-        shape = values[0].shape[:-1]
-        packed = values[0].new_zeros(*shape[:2], channels, *shape[2:], algebra.n_blades)
-        used: Counter[int] = Counter()
-        for field, x in zip(self.fields, values, strict=True):
-            expected = (*shape, algebra.grade_sizes[field.grade])
-            if x.shape != expected:
-                raise ValueError(
-                    f"field {field.name} must have shape {expected}, got {tuple(x.shape)}"
-                )
-            packed[:, :, used[field.grade], ..., algebra.grade_slice(field.grade)] = x
-            used[field.grade] += 1
-        return packed.flatten(1, 2)
+        return pack(self, fields)
 
     def unpack(self, x: Tensor) -> dict[str, Tensor]:
         """Inverse of `pack`."""
-        frames = x.unflatten(1, (-1, self.frame_type.channels))
-        used: Counter[int] = Counter()
-        fields = {}
-        for field in self.fields:
-            part = self.algebra.grade(frames[:, :, used[field.grade]], field.grade)
-            used[field.grade] += 1
-            fields[field.name] = part.squeeze(1) if self.time_axis is not None else part
-        return fields
+        return unpack(self, x)
 
     def constant_multivectors(self) -> Tensor:
         """The constants as multivectors (number of constants, blades)."""
@@ -313,7 +315,8 @@ class Task:
 
     def check_data(self, header: Header) -> None:
         """Raise unless the task is about these data."""
-        own = Task.from_header(header)
+        _check_space(self, header)
+        own = Task.from_header(header, points=self.points)
         for name, mine, theirs in (
             ("metric", self.metric, header.metric),
             ("time_axis", self.time_axis, header.time_axis),
@@ -336,6 +339,8 @@ class Task:
                 f"task {self.name} has frames {self.frame_spacing} apart, the data "
                 f"{header.frame_spacing}"
             )
+        if self.points is not None:
+            return
         ratios = [a / b for a, b in zip(self.grid_spacing, header.spacing, strict=True)]
         if max(ratios) > 1.001 * min(ratios):
             raise ValueError(
@@ -365,6 +370,20 @@ def default_frames(header: Header) -> int:
     if header.time_axis is None:
         return FRAMES_IN
     return max(1, min(SPACETIME_FRAMES, header.frames // 2))
+
+
+def _check_space(task: Task, header: Header) -> None:
+    """Raise unless task and data are both on a grid, or on points with the same periods."""
+    where = ["a grid" if x is None else "points" for x in (task.points, header.cloud)]
+    if where[0] != where[1]:
+        raise ValueError(f"task {task.name} is about fields on {where[0]}, the data are {where[1]}")
+    if task.points is not None and header.cloud is not None:
+        for name, mine, theirs in (
+            ("period", task.points.period or (None,) * task.dim, header.cloud.period),
+            ("weights", task.points.weighted, header.cloud.weights),
+        ):
+            if mine != theirs:
+                raise ValueError(f"task {task.name} has {name} {mine}, the data have {theirs}")
 
 
 def _signature(task: Task) -> list[tuple[str, int]]:

@@ -13,6 +13,8 @@ from torch.utils.data import Dataset
 from cscnn._util.checks import check_choice, check_int
 from cscnn.data.source import Source
 from cscnn.forecasting.given import split
+from cscnn.forecasting.neighbours import default_task, edge_store, points_of
+from cscnn.forecasting.points import Points, stack_points
 from cscnn.forecasting.task import Task
 
 
@@ -26,12 +28,14 @@ class Window(NamedTuple):
         given: what it is told of this trajectory, see `Task.given`: a forcing has the frames of
             known and target, (frames_in + unroll * frames_out, *space, components), a static field
             is (*space, components), a constant (components,)
+        points: where the points are, of fields on points
     """
 
     known: dict[str, Tensor]
     target: dict[str, Tensor]
     constants: Tensor
     given: dict[str, Tensor] = {}  # noqa: RUF012, nobody changes a window
+    points: Points | None = None
 
 
 Transform = Callable[[Window, np.random.Generator], Window]
@@ -81,8 +85,9 @@ class Windows(Dataset[Window]):
         if mode == "all" and per_trajectory is not None:
             raise ValueError("per_trajectory goes with mode 'random'")
         self.source = source
-        self.task = Task.from_header(source.header) if task is None else task
+        self.task = default_task(source) if task is None else task
         self.task.check_data(source.header)
+        self._edges = edge_store(source, self.task)
         self.mode, self.seed = mode, seed
         self.transform, self.dtype = transform, dtype
         self.unroll = check_int("unroll", unroll, low=1)
@@ -118,6 +123,10 @@ class Windows(Dataset[Window]):
         start = int(self._rng(index).integers(self.starts))
         return index % self.count, start
 
+    def points(self, number: int) -> Points | None:
+        """Where the points of a trajectory are; None for data on a grid."""
+        return None if self._edges is None else points_of(self._edges, number).to(self.dtype)
+
     def _rng(self, index: int) -> np.random.Generator:
         return np.random.default_rng((self.seed, int(self._epoch), index))
 
@@ -132,6 +141,7 @@ class Windows(Dataset[Window]):
             {name: x[seen:] for name, x in fields.items()},
             self._constants.clone(),
             {given.name: others[given.name] for given in self.task.given},
+            self.points(number),
         )
         if self.transform is not None:
             rng = self._rng(index)
@@ -141,11 +151,18 @@ class Windows(Dataset[Window]):
 
 
 def collate(windows: list[Window]) -> Window:
-    """Windows as one batch: each tensor gets a first axis."""
+    """Windows as one batch: each tensor gets a first axis, smaller sets of points are padded."""
     first = windows[0]
+    clouds = [w.points for w in windows if w.points is not None]
+    points = Points.cat(clouds) if clouds else None
+
+    def stack(part: str, name: str) -> Tensor:
+        return stack_points([getattr(window, part)[name] for window in windows], points)
+
     return Window(
-        {name: torch.stack([w.known[name] for w in windows]) for name in first.known},
-        {name: torch.stack([w.target[name] for w in windows]) for name in first.target},
+        {name: stack("known", name) for name in first.known},
+        {name: stack("target", name) for name in first.target},
         torch.stack([w.constants for w in windows]),
-        {name: torch.stack([w.given[name] for w in windows]) for name in first.given},
+        {name: stack("given", name) for name in first.given},
+        points,
     )

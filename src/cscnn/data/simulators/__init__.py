@@ -7,6 +7,7 @@ from typing import Any
 from cscnn._util.modules import named_classes
 from cscnn.data.header import Header
 from cscnn.data.laws import Law
+from cscnn.data.simulators.acoustic_points import AcousticPoints
 from cscnn.data.simulators.base import Simulator, stream
 from cscnn.data.simulators.charges import MaxwellSpacetime, MaxwellSpacetime4D
 from cscnn.data.simulators.exact import ExactSimulator, Solution
@@ -66,6 +67,7 @@ def laws_of(header: Header) -> tuple[Law, ...]:
 
 __all__ = [
     "SIMULATORS",
+    "AcousticPoints",
     "ExactSimulator",
     "Maxwell3D",
     "MaxwellSpacetime",

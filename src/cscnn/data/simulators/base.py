@@ -40,14 +40,14 @@ class Simulator:
 
     def simulate(
         self, rngs: Sequence[np.random.Generator], device: torch.device | str = "cpu"
-    ) -> dict[str, Tensor]:
+    ) -> Mapping[str, Tensor | Sequence[Tensor]]:
         """One trajectory for each random stream.
 
         A trajectory depends on its own stream only, to the last bit, whatever is simulated with it.
 
         Returns:
             name -> (trajectories, *shape), with the shapes of the header: of fields and of what is
-            given.
+            given. On points a list of tensors, one for each trajectory, with their positions.
         """
         raise NotImplementedError
 

@@ -16,12 +16,14 @@ from cscnn._util.progress import Bar
 from cscnn.data import FieldSource, open_fields
 from cscnn.data.coarse import coarse
 from cscnn.forecasting.augment import InTurn, RandomNoise, RandomSymmetry
+from cscnn.forecasting.neighbours import find_neighbours
 from cscnn.forecasting.task import Task
 from cscnn.forecasting.training.config import DataConfig
 from cscnn.forecasting.training.identity import DataIdentity, FileIdentity
 from cscnn.forecasting.training.launch import start_loader
 from cscnn.forecasting.units import Units
 from cscnn.forecasting.windows import Windows, collate
+from cscnn.geometry.search import NeighbourSearch
 
 
 class GlobalBatches(Sampler[list[int]]):
@@ -128,7 +130,20 @@ class WindowData(lightning.LightningDataModule):
             constants=config.constants,
             open_padding=config.open_padding,
             margin=config.margin or 0,
+            points=self._search(),
         )
+
+    def _search(self) -> NeighbourSearch | None:
+        """How neighbours are found in data on points; None on a grid."""
+        config, on_points = self.config, self.source.header.cloud is not None
+        if on_points and config.augment:
+            raise ValueError(
+                f"data.augment turns windows by the symmetries of a grid, but {self.source.path} "
+                "is on points: networks along edges have these symmetries without it"
+            )
+        if not on_points and config.radius is None and config.neighbours is None:
+            return None
+        return find_neighbours(self.source, radius=config.radius, neighbours=config.neighbours)
 
     def _open(self, split: str, purpose: str) -> FieldSource:
         """The data of a split, opened once."""
