@@ -23,7 +23,7 @@ BAD = {
     "info --colour red": ("--colour red", "cscnn --help"),
     "tune --device nonsense": ("'nonsense'", "Expected one of cpu"),
     "generate": ("needs a task and --out DIR", "--list"),
-    "generate euler --out new": ("'euler'", "choose from maxwell3d"),
+    "generate euler --out new": ("'euler'", "choose from acoustic_points, maxwell3d"),
     "generate navier_stokes --out file": ("file is a file, not a folder",),
     "generate navier_stokes --out file/deeper": ("file is a file, not a folder",),
     "generate navier_stokes --out new --split train": ("'train'", "e.g. train=512"),
