@@ -108,7 +108,9 @@ def test_impossible_options(name: str, options: dict, message: str) -> None:
 
 
 def test_unknown_names() -> None:
-    with pytest.raises(ValueError, match="unknown task 'euler': choose from acoustic_points, maxwell3d"):
+    with pytest.raises(
+        ValueError, match="unknown task 'euler': choose from acoustic_points, maxwell3d"
+    ):
         create("euler")
     with pytest.raises(ValueError, match="unknown preset 'huge' of maxwell3d"):
         create("maxwell3d", "huge")

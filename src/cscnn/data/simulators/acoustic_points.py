@@ -28,7 +28,7 @@ from cscnn.data.simulators.base import Presets, Simulator
 class AcousticPoints(Simulator):
     """Pressure and velocity of sound waves, exact, at random points of a periodic box.
 
-    Args:
+    Attributes:
         dim: axes of space.
         points: (fewest, most) of a trajectory.
         size: side of the box.
