@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from cscnn.cli import main
+from tests.data.clouds import cloud_file
 from tests.forecasting.evaluation.test_predict import tiny_run
 
 GENERATE = "generate navier_stokes --out new --split train=4 "
@@ -96,6 +97,13 @@ BAD = {
     "evaluate RUN --split train --seed -1": ("--seed must be at least 0, got -1",),
     "evaluate RUN --split train --out x.txt": ("must end in .json, got x.txt",),
     "evaluate MODEL --data DATA": ("model.safetensors is not the folder of a run", "--out FILE"),
+    "evaluate RUN --data points.h5": (
+        "points.h5 is not for this forecaster",
+        "the data are on points",
+    ),
+    "generate acoustic_points --out new --set points=9,5": ("(fewest, most), got (9, 5)",),
+    "generate acoustic_points --out new --set dim=0": ("dim must be positive, got 0",),
+    "predict RUN points.h5 --out new.h5": ("is not for this forecaster", "the data are on points"),
     "predict RUN absent.h5 --out new.h5": ("there is no file absent.h5",),
     "predict RUN folder --out new.h5": ("folder is a folder",),
     "predict RUN '*.hdf5' --out new.h5": ("no file matches the pattern *.hdf5",),
@@ -128,6 +136,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "file").write_text("hello")
     (folder / "empty.h5").touch()
     (folder / "folder").mkdir()
+    cloud_file(folder / "points.h5")
     with h5py.File(folder / "strange.h5", "w") as file:
         file["a"] = 1
     return folder

@@ -133,6 +133,23 @@ def test_data_format_examples_run(tmp_path, monkeypatch):
         assert main([*command, *["--dry-run"] * (command[0] == "train")]) == 0, command
 
 
+@pytest.mark.slow
+def test_points_page_runs(tmp_path, monkeypatch):
+    """Its first commands, its Python, and then the commands about the files that this has written.
+
+    Trainings have two steps.
+    """
+    monkeypatch.chdir(tmp_path)
+    commands = commands_of("docs/points.md")
+    first = next(i for i, command in enumerate(commands) if command[0] == "data")
+    short = ["--trainer.epochs", "1", "--trainer.steps", "2"]
+    for number, command in enumerate(commands):
+        if number == first:
+            run_python(python_of("docs/points.md"), tmp_path)
+        assert main([*command, *short * (command[0] == "train")]) == 0, command
+    assert first == 5
+
+
 @pytest.mark.parametrize(
     "name", ["CONTRIBUTING.md", "docs/calculus.md", "docs/geometry.md", "docs/unet.md"]
 )
@@ -142,7 +159,14 @@ def test_examples_of_pages_run(name, tmp_path):
 
 def test_no_page_has_python_that_does_not_run():
     """Every page with Python has a test that runs it: here, or in tests/data (readers.md)."""
-    run = {"README.md", "CONTRIBUTING.md", "training.md", "evaluation.md", "data_format.md"}
+    run = {
+        "README.md",
+        "CONTRIBUTING.md",
+        "training.md",
+        "evaluation.md",
+        "data_format.md",
+        "points.md",
+    }
     with_python = {p.name for p in PAGES if "```python" in p.read_text(encoding="utf-8")}
     assert with_python == run | {"calculus.md", "geometry.md", "readers.md", "unet.md"}
 

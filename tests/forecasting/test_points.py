@@ -429,7 +429,7 @@ def test_tasks_know_their_data(tmp_path: Path):
         task = Task.from_header(header, points=find_neighbours(source))
         task.check_data(header)
         for points, message in (
-            (None, "is about fields on a grid, the data are points"),
+            (None, "is about fields on a grid, the data are on points"),
             (NeighbourSearch(0.3, 5, weighted=True), r"period \(None, None\).*\(1.0, None\)"),
             (NeighbourSearch(0.3, 5, period=(1.0, None)), "weights False, the data have True"),
         ):

@@ -376,7 +376,9 @@ def _check_space(task: Task, header: Header) -> None:
     """Raise unless task and data are both on a grid, or on points with the same periods."""
     where = ["a grid" if x is None else "points" for x in (task.points, header.cloud)]
     if where[0] != where[1]:
-        raise ValueError(f"task {task.name} is about fields on {where[0]}, the data are {where[1]}")
+        raise ValueError(
+            f"task {task.name} is about fields on {where[0]}, the data are on {where[1]}"
+        )
     if task.points is not None and header.cloud is not None:
         for name, mine, theirs in (
             ("period", task.points.period or (None,) * task.dim, header.cloud.period),
