@@ -67,10 +67,7 @@ class RasterSource:
         assert header.cloud is not None
         positions = source.place(trajectory)["positions"]
         self.pixels = nearest_points(positions, header.cloud.period)
-        fields_only = tuple(given for given in header.given if given.kind == "constant")
-        self.header: Header = header.replace(
-            cloud=None, grid=self.pixels.index.shape, spacing=self.pixels.spacing, given=fields_only
-        )
+        self.header = header_on_pixels(header, self.pixels)
 
     def __len__(self) -> int:
         return len(self.source)
@@ -83,6 +80,16 @@ class RasterSource:
             q.name: arrays[q.name][:, self.pixels.index] if q.name in fields else arrays[q.name]
             for q in self.header.quantities
         }
+
+
+def header_on_pixels(header: Header, pixels: Pixels) -> Header:
+    """The header of images of fields on points; of what is given, constants alone."""
+    return header.replace(
+        cloud=None,
+        grid=pixels.index.shape,
+        spacing=pixels.spacing,
+        given=tuple(given for given in header.given if given.kind == "constant"),
+    )
 
 
 def on_pixels(source: Source, trajectory: int) -> Source:

@@ -17,6 +17,8 @@ from cscnn.data.simulators.sine_gordon import SineGordon
 
 #: By name: all that the modules of this folder define.
 SIMULATORS: dict[str, type[Simulator]] = named_classes(__name__, Simulator)
+#: Those whose data are on a grid.
+ON_GRIDS = tuple(name for name, simulator in SIMULATORS.items() if not simulator.on_points)
 
 
 def create(name: str, preset: str | None = None, **options: Any) -> Simulator:
@@ -66,6 +68,7 @@ def laws_of(header: Header) -> tuple[Law, ...]:
 
 
 __all__ = [
+    "ON_GRIDS",
     "SIMULATORS",
     "AcousticPoints",
     "ExactSimulator",

@@ -46,6 +46,7 @@ class AcousticPoints(Simulator):
         "small": {"points": (150, 300), "frames": 12},
     }
     frames_in: ClassVar[int] = 2
+    on_points: ClassVar[bool] = True
 
     dim: int = 2
     points: tuple[int, int] = (1000, 2000)

@@ -32,6 +32,7 @@ class Simulator:
     batch: ClassVar[int] = 1  #: trajectories to simulate together, for speed
     frames_in: ClassVar[int] = 4  #: frames that a forecast usually sees
     laws: ClassVar[tuple[Law, ...]] = ()  #: equations that the fields obey
+    on_points: ClassVar[bool] = False  #: instead of a grid
     ranges: ClassVar[tuple[str, ...]] = ()  #: options that take a `Range` in place of a number
 
     def header(self) -> Header:
