@@ -10,7 +10,16 @@ import torch
 from torch.utils.data import DataLoader
 
 from cscnn.cli import main
-from cscnn.data import Background, Field, FieldFile, Header, JoinedFiles, joined, open_fields
+from cscnn.data import (
+    Background,
+    Field,
+    FieldFile,
+    Given,
+    Header,
+    JoinedFiles,
+    joined,
+    open_fields,
+)
 from cscnn.data.files import write
 from cscnn.data.paths import list_files, spelled
 from cscnn.data.simulators import exact_simulator
@@ -30,7 +39,7 @@ def make(path: Path, count: int = 2, seed: int = 0, **changes) -> Path:
     header = HEADER.replace(**changes)
     rng = np.random.default_rng(seed)
     trajectories = (
-        {f.name: rng.standard_normal(header.shape(f.name)) for f in header.fields}
+        {q.name: rng.standard_normal(header.shape(q.name)) for q in header.quantities}
         for _ in range(count)
     )
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -154,6 +163,7 @@ def test_workers_read_the_same(start: str, folder: Path) -> None:
         ("grid", (4, 5), r"grid is \[4, 4\] in the first, \[4, 5\] in the other"),
         ("frame_spacing", 2.0, "frame_spacing is 1.0 in the first, 2.0 in the other"),
         ("frames", 7, "frames is 6 in the first, 7 in the other: cut the trajectories"),
+        ("given", (Given("drag", 0, "constant"),), r"given is \[\] in the first, .*drag"),
         ("backgrounds", (Background("up", 1, (0.0, 1.0)),), "backgrounds is .*up"),
         ("split", "test", "split is train in the first, test in the other: name the files of one"),
     ],

@@ -23,6 +23,7 @@ SHARED = {
     "axes": "",
     "time_axis": "",
     "fields": "",
+    "given": ": join files that are given the same quantities",
     "grid": "",
     "boundary": "",
     "units": "",
