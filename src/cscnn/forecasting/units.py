@@ -92,12 +92,10 @@ class Units:
         for quantity in header.quantities:
             mean = first[quantity.name] / numbers[quantity.name]
             square = second[quantity.name] / numbers[quantity.name]
+            noise = 1e-12 * square  # of subtracting the mean
             if quantity.grade == 0:
                 means[quantity.name] = mean
                 square -= mean**2
-            noise = (
-                1e-12 * second[quantity.name] / numbers[quantity.name]
-            )  # of subtracting the mean
             if quantity in header.given and square <= noise:
                 square = 1.0
             if not noise < square < math.inf:
