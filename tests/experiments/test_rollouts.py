@@ -8,6 +8,7 @@ import pytest
 
 from experiments import archive
 from experiments.rollouts import __main__ as command
+from experiments.rollouts import page as page_of
 from experiments.rollouts.page import write_page
 from experiments.rollouts.plan import Contender, Recipe, Setting
 from experiments.rollouts.presets import CONTENDERS, RECIPES, SETTINGS
@@ -132,6 +133,21 @@ def test_verdicts_say_who_wins() -> None:
     lost = replace(records[0], valid=None, errors=(), diverged="inf")
     assert "above at steps 1-3" in compare([lost, *records[2:4]], ["mine"])[0]
     assert compare(records[2:4], ["mine"]) == []
+
+
+def test_tables_say_what_is_not_known() -> None:
+    """A training that diverged does not last, and one long rollout does not speak for all."""
+    long, short = made_up("mine", 0, 0.1, 0.2), made_up("mine", 1, 0.3, 0.4)
+    short = replace(short, correlation_frames=1.0)
+    lost = replace(long, valid=None, errors=(), diverged="inf")
+
+    def row(*records: Record) -> str:
+        return page_of._curves(records, {"mine": "Mine"}, 2)[-1]
+
+    assert row(short).endswith("| 0.300 | 0.400 | 1.0 |")
+    assert row(long).endswith("| ≥ 2.0 |")
+    assert row(long, short).endswith("| ≥ 1.5 ± 0.5 |")
+    assert row(lost, short).endswith("| diverged | diverged | diverged |")
 
 
 def test_records_of_another_format(tmp_path: Path) -> None:
