@@ -184,6 +184,15 @@ def test_how_files_were_made_may_differ(tmp_path: Path) -> None:
         assert source.path == Path(f"{paths[0]}, {paths[1]}")
 
 
+def test_trajectories_with_their_own_times(tmp_path: Path) -> None:
+    """Means of files differ, where every trajectory is given its frame spacing."""
+    for name, steps in (("a", (1.0, 3.0)), ("b", (4.0, 6.0))):
+        smoke_file(tmp_path / f"{name}.h5", *random_flow(2), dt=np.array(steps))
+    with open_fields(tmp_path) as source:
+        assert [float(source.read(i)["frame_spacing"][0]) for i in range(4)] == [1, 3, 4, 6]
+        assert source.header.frame_spacing == 3.5
+
+
 def test_a_simulator_that_was_told_differently_is_not_exact() -> None:
     headers = [SineGordon(frames=n).describe(seed=0, split="test") for n in (8, 8, 9)]
     assert exact_simulator(joined._common_header(headers[:2])) is not None

@@ -65,6 +65,9 @@ class JoinedFiles(FieldSource):
             raise ValueError(f"{path}: there are no files to join")
         self._ends = list(accumulate(len(source) for source in self._files))
         self.header = _common_header([source.header for source in self._files])
+        if _own_times(self.header):
+            total = sum(len(source) * source.header.frame_spacing for source in self._files)
+            self.header = self.header.replace(frame_spacing=total / len(self))
         self.dtype = str(np.result_type(*(source.dtype for source in self._files)))
         self.staggering = self._files[0].staggering
         self._recent: dict[int, None] = {}  # files that may be open, the latest last
@@ -103,6 +106,8 @@ class JoinedFiles(FieldSource):
 def _check_same(first: FieldSource, other: FieldSource) -> None:
     """Raise unless trajectories of two files can be in one batch."""
     for name, advice in {**SHARED, **CLOSE}.items():
+        if name == "frame_spacing" and _own_times(first.header):
+            continue
         mine, theirs = getattr(first.header, name), getattr(other.header, name)
         if mine != theirs and not (name in CLOSE and _close(mine, theirs)):
             raise ValueError(
@@ -119,6 +124,11 @@ def _check_same(first: FieldSource, other: FieldSource) -> None:
 def _close(mine: float | tuple[float, ...], theirs: float | tuple[float, ...]) -> bool:
     pairs = zip(np.atleast_1d(mine), np.atleast_1d(theirs), strict=True)
     return all(math.isclose(a, b, rel_tol=SAME) for a, b in pairs)
+
+
+def _own_times(header: Header) -> bool:
+    """Whether every trajectory has its own frame spacing; that of the header is a mean."""
+    return any(given.name == "frame_spacing" for given in header.given)
 
 
 def _common_header(headers: Sequence[Header]) -> Header:
