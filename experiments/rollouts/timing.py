@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from cscnn._util.machine import machine
 from cscnn._util.progress import Bar
 from cscnn.forecasting.training.loader import WindowData
 from cscnn.forecasting.training.train import build_forecaster
+from cscnn.forecasting.unroll import Unroll
 from cscnn.forecasting.windows import collate
 from experiments.rollouts.plan import Contender, Recipe, Setting, Trial
 
@@ -80,13 +82,17 @@ class _Step:
         )
         self.batch = collate([windows.train_windows()[i] for i in range(config.data.batch)])
         self.learning = config.training
-        self.unroll = config.training.unrolled(config.trainer.epochs)
+        #: with the number of epochs that are unrolled so
+        self.unrolls = Counter(map(self.learning.unrolled, range(config.trainer.epochs)))
         windows.close()
 
     def __call__(self) -> float:
+        """Seconds of a step, the mean over the epochs of the training."""
+        seconds = sum(epochs * self._seconds(unroll) for unroll, epochs in self.unrolls.items())
+        return seconds / self.unrolls.total()
+
+    def _seconds(self, unroll: Unroll) -> float:
         start = time.perf_counter()
-        loss = self.forecaster.loss(
-            self.batch, self.learning.loss, self.learning.weights, self.unroll
-        )
+        loss = self.forecaster.loss(self.batch, self.learning.loss, self.learning.weights, unroll)
         torch.autograd.grad(loss, list(self.forecaster.network.parameters()), allow_unused=True)
         return time.perf_counter() - start

@@ -6,16 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from cscnn.forecasting.unroll import Unroll
 from experiments import archive
 from experiments.rollouts import __main__ as command
 from experiments.rollouts import page as page_of
 from experiments.rollouts.page import write_page
-from experiments.rollouts.plan import Contender, Recipe, Setting
+from experiments.rollouts.plan import Contender, Recipe, Setting, Trial
 from experiments.rollouts.presets import CONTENDERS, RECIPES, SETTINGS
 from experiments.rollouts.records import FORMAT, Record
 from experiments.rollouts.results import Results, Study
 from experiments.rollouts.runner import open_results, run
-from experiments.rollouts.timing import Speeds
+from experiments.rollouts.timing import Speeds, _Step
 from experiments.rollouts.verdicts import compare
 
 TASK = "navier_stokes"
@@ -83,6 +84,17 @@ def test_all_have_the_same_time(finished: Results) -> None:
         assert steps * seconds == pytest.approx(0.05, rel=0.06, abs=seconds)
     costs = finished.speeds.seconds
     assert costs[f"{TASK}/mine/pushforward"] > costs[f"{TASK}/mine/change"]
+
+
+@pytest.mark.slow
+def test_steps_that_grow_are_timed_as_they_are_trained(finished: Results) -> None:
+    """With all steps of the last epoch the others would have more time."""
+    setting = replace(STUDY.settings[TASK], checks=3)
+    recipe = Recipe("grow", {"unroll": 3, "grow": 3})
+    trial = Trial(setting, "resnet", STUDY.contenders["resnet"], "grow", recipe, 1e-3, 3)
+    step = _Step(trial, finished.out / "data")
+    assert step.unrolls == {Unroll(1): 1, Unroll(2): 1, Unroll(3): 1}
+    assert step() > 0
 
 
 @pytest.mark.slow
