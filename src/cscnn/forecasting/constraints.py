@@ -202,8 +202,7 @@ class Constraints(nn.Module):
                 new = self._with_mean(field, last, rule)
             else:
                 new = rule.layer(field)
-            channel = torch.tensor([rule.channel], device=state.device)
-            state = frames.index_copy(2, channel, new.unsqueeze(2)).flatten(1, 2)
+            state = frames.select_scatter(new, 2, rule.channel).flatten(1, 2)
         return state
 
     def _with_mean(self, field: Tensor, last: Tensor, rule: Rule) -> Tensor:
