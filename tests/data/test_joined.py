@@ -2,6 +2,7 @@
 
 import multiprocessing
 import pickle
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -182,6 +183,13 @@ def test_how_files_were_made_may_differ(tmp_path: Path) -> None:
     with open_fields(paths) as source:
         assert source.header == HEADER.replace(parameters={"a": 1})
         assert source.path == Path(f"{paths[0]}, {paths[1]}")
+
+
+def test_a_trajectory_counts_once(folder: Path) -> None:
+    """A folder may hold shards beside the file that they were merged into."""
+    shutil.copy(folder / "run_1.h5", folder / "run_4.h5")
+    with pytest.raises(ValueError, match=r"run_1\.h5 and .*run_4\.h5 .*trajectory 0 .*double"):
+        open_fields(folder)
 
 
 def test_trajectories_with_their_own_times(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from cscnn._util.jsonform import to_json
+from cscnn.data.files import FieldFile
 from cscnn.data.header import Header
 from cscnn.data.source import FieldSource, Trajectory
 
@@ -56,10 +57,12 @@ class JoinedFiles(FieldSource):
     def __init__(self, path: str | Path, sources: Iterable[FieldSource]):
         self.path = Path(path)
         self._files: list[FieldSource] = []
+        known: dict[bytes, Path] = {}  # checksum of a trajectory -> its file
         for source in sources:
-            source.close()
             if self._files:
                 _check_same(self._files[0], source)
+            _check_new(source, known)
+            source.close()
             self._files.append(source)
         if not self._files:
             raise ValueError(f"{path}: there are no files to join")
@@ -101,6 +104,19 @@ class JoinedFiles(FieldSource):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_recent": {}}
+
+
+def _check_new(source: FieldSource, known: dict[bytes, Path]) -> None:
+    """Raise if a trajectory is in another file too, such as a shard beside the merged file."""
+    if not isinstance(source, FieldFile):
+        return
+    for number, checksum in enumerate(source.checksums()):
+        other = known.setdefault(checksum.tobytes(), source.path)
+        if other != source.path:
+            raise ValueError(
+                f"{other} and {source.path} cannot be joined: trajectory {number} of the second is "
+                "in the first as well and would count double"
+            )
 
 
 def _check_same(first: FieldSource, other: FieldSource) -> None:
