@@ -2,6 +2,7 @@
 
 import multiprocessing
 import pickle
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,16 @@ import torch
 from torch.utils.data import DataLoader
 
 from cscnn.cli import main
-from cscnn.data import Background, Field, FieldFile, Header, JoinedFiles, joined, open_fields
+from cscnn.data import (
+    Background,
+    Field,
+    FieldFile,
+    Given,
+    Header,
+    JoinedFiles,
+    joined,
+    open_fields,
+)
 from cscnn.data.files import write
 from cscnn.data.paths import list_files, spelled
 from cscnn.data.simulators import exact_simulator
@@ -30,7 +40,7 @@ def make(path: Path, count: int = 2, seed: int = 0, **changes) -> Path:
     header = HEADER.replace(**changes)
     rng = np.random.default_rng(seed)
     trajectories = (
-        {f.name: rng.standard_normal(header.shape(f.name)) for f in header.fields}
+        {q.name: rng.standard_normal(header.shape(q.name)) for q in header.quantities}
         for _ in range(count)
     )
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -154,6 +164,7 @@ def test_workers_read_the_same(start: str, folder: Path) -> None:
         ("grid", (4, 5), r"grid is \[4, 4\] in the first, \[4, 5\] in the other"),
         ("frame_spacing", 2.0, "frame_spacing is 1.0 in the first, 2.0 in the other"),
         ("frames", 7, "frames is 6 in the first, 7 in the other: cut the trajectories"),
+        ("given", (Given("drag", 0, "constant"),), r"given is \[\] in the first, .*drag"),
         ("backgrounds", (Background("up", 1, (0.0, 1.0)),), "backgrounds is .*up"),
         ("split", "test", "split is train in the first, test in the other: name the files of one"),
     ],
@@ -172,6 +183,22 @@ def test_how_files_were_made_may_differ(tmp_path: Path) -> None:
     with open_fields(paths) as source:
         assert source.header == HEADER.replace(parameters={"a": 1})
         assert source.path == Path(f"{paths[0]}, {paths[1]}")
+
+
+def test_a_trajectory_counts_once(folder: Path) -> None:
+    """A folder may hold shards beside the file that they were merged into."""
+    shutil.copy(folder / "run_1.h5", folder / "run_4.h5")
+    with pytest.raises(ValueError, match=r"run_1\.h5 and .*run_4\.h5 .*trajectory 0 .*double"):
+        open_fields(folder)
+
+
+def test_trajectories_with_their_own_times(tmp_path: Path) -> None:
+    """Means of files differ, where every trajectory is given its frame spacing."""
+    for name, steps in (("a", (1.0, 3.0)), ("b", (4.0, 6.0))):
+        smoke_file(tmp_path / f"{name}.h5", *random_flow(2), dt=np.array(steps))
+    with open_fields(tmp_path) as source:
+        assert [float(source.read(i)["frame_spacing"][0]) for i in range(4)] == [1, 3, 4, 6]
+        assert source.header.frame_spacing == 3.5
 
 
 def test_a_simulator_that_was_told_differently_is_not_exact() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from cscnn._util.jsonform import to_json
+from cscnn.data.files import FieldFile
 from cscnn.data.header import Header
 from cscnn.data.source import FieldSource, Trajectory
 
@@ -23,6 +24,7 @@ SHARED = {
     "axes": "",
     "time_axis": "",
     "fields": "",
+    "given": ": join files that are given the same quantities",
     "grid": "",
     "boundary": "",
     "units": "",
@@ -55,15 +57,20 @@ class JoinedFiles(FieldSource):
     def __init__(self, path: str | Path, sources: Iterable[FieldSource]):
         self.path = Path(path)
         self._files: list[FieldSource] = []
+        known: dict[bytes, Path] = {}  # checksum of a trajectory -> its file
         for source in sources:
-            source.close()
             if self._files:
                 _check_same(self._files[0], source)
+            _check_new(source, known)
+            source.close()
             self._files.append(source)
         if not self._files:
             raise ValueError(f"{path}: there are no files to join")
         self._ends = list(accumulate(len(source) for source in self._files))
         self.header = _common_header([source.header for source in self._files])
+        if _own_times(self.header):
+            total = sum(len(source) * source.header.frame_spacing for source in self._files)
+            self.header = self.header.replace(frame_spacing=total / len(self))
         self.dtype = str(np.result_type(*(source.dtype for source in self._files)))
         self.staggering = self._files[0].staggering
         self._recent: dict[int, None] = {}  # files that may be open, the latest last
@@ -99,9 +106,24 @@ class JoinedFiles(FieldSource):
         return {**self.__dict__, "_recent": {}}
 
 
+def _check_new(source: FieldSource, known: dict[bytes, Path]) -> None:
+    """Raise if a trajectory is in another file too, such as a shard beside the merged file."""
+    if not isinstance(source, FieldFile):
+        return
+    for number, checksum in enumerate(source.checksums()):
+        other = known.setdefault(checksum.tobytes(), source.path)
+        if other != source.path:
+            raise ValueError(
+                f"{other} and {source.path} cannot be joined: trajectory {number} of the second is "
+                "in the first as well and would count double"
+            )
+
+
 def _check_same(first: FieldSource, other: FieldSource) -> None:
     """Raise unless trajectories of two files can be in one batch."""
     for name, advice in {**SHARED, **CLOSE}.items():
+        if name == "frame_spacing" and _own_times(first.header):
+            continue
         mine, theirs = getattr(first.header, name), getattr(other.header, name)
         if mine != theirs and not (name in CLOSE and _close(mine, theirs)):
             raise ValueError(
@@ -118,6 +140,11 @@ def _check_same(first: FieldSource, other: FieldSource) -> None:
 def _close(mine: float | tuple[float, ...], theirs: float | tuple[float, ...]) -> bool:
     pairs = zip(np.atleast_1d(mine), np.atleast_1d(theirs), strict=True)
     return all(math.isclose(a, b, rel_tol=SAME) for a, b in pairs)
+
+
+def _own_times(header: Header) -> bool:
+    """Whether every trajectory has its own frame spacing; that of the header is a mean."""
+    return any(given.name == "frame_spacing" for given in header.given)
 
 
 def _common_header(headers: Sequence[Header]) -> Header:

@@ -171,10 +171,11 @@ class WindowData(lightning.LightningDataModule):
 
     def fit_units(self, bar: Bar) -> Units:
         """The units in which a network shall learn from these data."""
+        joined = 1 if self.task.time_axis is None else self.config.coarsen  # frames of the files
         return Units.fit(
             self.source,
             trajectories=self.config.trajectories,
-            displacements=self.task.displacements,
+            displacements=[joined * frames for frames in self.task.displacements],
             stride=self.strides,
             progress=lambda numbers: bar.over("fitting units", list(numbers)),
         )
