@@ -15,6 +15,7 @@ from cscnn._util.jsonform import to_json
 from cscnn.data.files import FieldFile
 from cscnn.data.header import Header
 from cscnn.data.source import FieldSource, Trajectory
+from cscnn.data.stated import stated_header, values
 
 MOST_OPEN = 16  #: files that a process has open at a time
 
@@ -24,12 +25,10 @@ SHARED = {
     "axes": "",
     "time_axis": "",
     "fields": "",
-    "given": ": join files that are given the same quantities",
     "grid": "",
     "boundary": "",
     "units": "",
     "frames": ": cut the trajectories to one length",
-    "backgrounds": ": train on files with one value",
     "split": ": name the files of one split, e.g. by a pattern",
 }
 CLOSE = {"spacing": "", "frame_spacing": ""}  #: the same up to rounding
@@ -39,7 +38,8 @@ SAME = 1e-3  #: relative difference of spacings that counts as rounding, as in `
 class JoinedFiles(FieldSource):
     """The trajectories of several files, one file after the other.
 
-    All files are looked at once, and must hold the same fields on the same grid. After that a file
+    All files are looked at once, and must hold the same fields on the same grid. Backgrounds that
+    differ between them become constants that are given with each trajectory. After that a file
     is opened when one of its trajectories is read, and few are open at a time. They may differ in
     how they were made: the header has the parameters that all share, and generator version 0 if
     there are others.
@@ -66,8 +66,12 @@ class JoinedFiles(FieldSource):
             self._files.append(source)
         if not self._files:
             raise ValueError(f"{path}: there are no files to join")
+        self._stated = _varying([source.header for source in self._files])
         self._ends = list(accumulate(len(source) for source in self._files))
-        self.header = _common_header([source.header for source in self._files])
+        headers = [stated_header(source.header, self._stated) for source in self._files]
+        for source, header in zip(self._files, headers, strict=True):
+            _check_given(self._files[0].path, headers[0], source.path, header)
+        self.header = _common_header(headers)
         if _own_times(self.header):
             total = sum(len(source) * source.header.frame_spacing for source in self._files)
             self.header = self.header.replace(frame_spacing=total / len(self))
@@ -95,7 +99,7 @@ class JoinedFiles(FieldSource):
 
     def _load_frames(self, number: int, start: int, stop: int) -> Trajectory:
         source, own = self.locate(number)
-        return source.read(own, start, stop)
+        return {**source.read(own, start, stop), **values(source, self._stated)}
 
     def close(self) -> None:
         for place in self._recent:
@@ -134,6 +138,23 @@ def _check_same(first: FieldSource, other: FieldSource) -> None:
         raise ValueError(
             f"{first.path} and {other.path} cannot be joined: their components are shifted by "
             f"{first.staggering or 'nothing'} and {other.staggering or 'nothing'}"
+        )
+
+
+def _varying(headers: Sequence[Header]) -> set[str]:
+    """Names of backgrounds that not all files have with one value."""
+    stated = [{b.name: b for b in header.backgrounds} for header in headers]
+    names = {name for backgrounds in stated for name in backgrounds}
+    return {name for name in names if len({own.get(name) for own in stated}) > 1}
+
+
+def _check_given(first: Path, mine: Header, other: Path, theirs: Header) -> None:
+    """Raise unless the trajectories of two files are given the same, in the same order or not."""
+    sets = [{(g.name, g.grade, g.kind, g.units) for g in header.given} for header in (mine, theirs)]
+    if sets[0] != sets[1]:
+        raise ValueError(
+            f"{first} and {other} cannot be joined: given is {to_json(mine.given)} in the first, "
+            f"{to_json(theirs.given)} in the other: join files that are given the same quantities"
         )
 
 

@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader, Sampler, Subset
 from cscnn._util.progress import Bar
 from cscnn.data import FieldSource, open_fields
 from cscnn.data.coarse import coarse
+from cscnn.data.stated import stated
 from cscnn.data.strided import Strides
 from cscnn.forecasting.augment import InTurn, RandomNoise, RandomSymmetry
 from cscnn.forecasting.task import Task
@@ -161,7 +162,8 @@ class WindowData(lightning.LightningDataModule):
         """Raise if validation or test data are missing or of another task: now, not after hours."""
         self.valid_windows()
         if self.config.test:
-            with coarse(open_fields(self.config.test), self.config.coarsen) as test:
+            source = stated(open_fields(self.config.test), self.task.given)
+            with coarse(source, self.config.coarsen) as test:
                 self.task.check_data(test.header, self.strides)
 
     def grid(self) -> tuple[int, ...]:
@@ -182,7 +184,7 @@ class WindowData(lightning.LightningDataModule):
 
     def _windows(self, source: FieldSource, **options: Any) -> Windows:
         """Windows of a source, as the network sees it."""
-        seen = coarse(source, self.config.coarsen)
+        seen = coarse(stated(source, self.task.given), self.config.coarsen)
         return Windows(seen, self.task, stride=self.strides, **options)
 
     def train_windows(self) -> Windows:
