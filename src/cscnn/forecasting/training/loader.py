@@ -204,7 +204,8 @@ class WindowData(lightning.LightningDataModule):
         """The validation windows."""
         if not self.config.valid:
             return None
-        windows = self._windows(self._open("valid", "validate with"), mode="all")
+        source = self._open("valid", "validate with")
+        windows = self._windows(source, mode="all", unroll=self.unroll)
         most = self.config.valid_windows
         if most is None or most >= len(windows):
             return windows
