@@ -16,6 +16,8 @@ from tests.forecasting.evaluation.test_predict import tiny_run
 
 GENERATE = "generate navier_stokes --out new --split train=4 "
 
+TRAIN = "train --out new --data.train DATA --model.width 1 "
+
 #: Command -> what its message says: the bad value, and what to do or what is expected.
 BAD = {
     "nonsense": ("'nonsense'", "choose from", "cscnn --help"),
@@ -93,6 +95,9 @@ BAD = {
     "evaluate RUN --data DATA DATA": ("train.h5 is there twice", "count double"),
     "evaluate RUN --split train --windows 0": ("windows must be at least 1, got 0",),
     "evaluate RUN --split train --steps 999": ("1 to 5 steps, got 999",),
+    "evaluate RUN --split train --stride 0": ("stride must be at least 1, got 0",),
+    "evaluate RUN --split train --stride 2": ("apart, the data", "with stride 2"),
+    "evaluate RUN --split train --stride two": ("--stride", "'two'", "cscnn evaluate --help"),
     "evaluate RUN --split train --device gpu": ("device 'gpu'", "cpu"),
     "evaluate RUN --split train --seed -1": ("--seed must be at least 0, got -1",),
     "evaluate RUN --split train --out x.txt": ("must end in .json, got x.txt",),
@@ -112,7 +117,13 @@ BAD = {
     "predict RUN DATA": ("--out", "cscnn predict --help"),
     "predict RUN DATA --out new.h5 --steps 0": ("steps must be at least 1, got 0",),
     "predict RUN DATA --out new.h5 --steps 1000000000000": ("new.h5 needs", "TB of disk", "free"),
+    "predict RUN DATA --out new.h5 --stride 0": ("stride must be at least 1, got 0",),
+    "predict RUN DATA --out new.h5 --stride 3": ("apart, the data", "with stride 3"),
     "predict RUN DATA --out new.h5 --start -1": ("start must be at least 0, got -1",),
+    TRAIN + "--data.stride 0": ("data.stride must be", "at least 1", "got 0"),
+    TRAIN + "--data.stride [3,1]": ("data.stride", "from small to large", "got [3, 1]"),
+    TRAIN + "--data.gap -1": ("data.gap", "-1"),
+    TRAIN + "--data.gap 1 --training.unroll 2": ("cannot be fed back", "take data.stride"),
     "export RUN --out new.zip": ("must end in .pt2 or .onnx, got new.zip",),
     "export RUN --out new.pt2 --batch 0": ("batch must be at least 1, got 0",),
     "export RUN --out new.pt2 --grid 8": ("has 2 axes of space", "got grid 8"),

@@ -20,6 +20,7 @@ from experiments.boosts.records import Record
 #: Of the models, the same in all panels.
 COLOURS = {
     "resnet": "#4c6a92",
+    "unet": "#3a8f6f",
     "implicit": "#e0912f",
     "complete": "#c4572e",
     "differential": "#b3123f",

@@ -36,12 +36,14 @@ class Model:
         name: in the registry of networks.
         options: of the network.
         variants: name -> further options, of which the best are chosen.
+        shares: whether it takes the options that networks share: blocks and taps.
     """
 
     label: str
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"usual": {}})
+    shares: bool = True
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Setting:
         options: further ones of the simulator.
         splits: trajectories of train, valid and test.
         params: budget of parameters of every model.
-        network: options that all networks share.
+        network: options that networks share, see `Model.shares`.
         steps: of the optimiser.
         batch: windows of a step.
         rates: learning rates to choose from, ascending.
@@ -171,7 +173,8 @@ class Trial:
     def options(self) -> dict[str, Any]:
         """Of the network."""
         model = self.model
-        return {**self.setting.network, **model.options, **model.variants[self.variant]}
+        shared = self.setting.network if model.shares else {}
+        return {**shared, **model.options, **model.variants[self.variant]}
 
     def config(self, data: Path, runs: Path) -> TrainConfig:
         """The configuration of the training.

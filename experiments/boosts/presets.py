@@ -18,6 +18,10 @@ MODELS = {
     "resnet": Model(
         "ResNet", "resnet", variants={"normalised": {}, "not normalised": {"norm": False}}
     ),
+    "unet": Model(
+        "U-Net (PDEArena)", "unet", {"multipliers": (1, 1), "blocks_per_level": 1}, shares=False,
+        variants={"normalised": {}, "not normalised": {"norm": False}},
+    ),
     "implicit": Model(
         "CS-ResNet, implicit kernels (the paper's)", "cs_resnet", PRODUCTS,
         _kernel_networks("implicit", 2, 4),
@@ -49,7 +53,7 @@ SETTINGS = {
         network={"blocks": 2, "kernel_size": 5},
         steps=300,
         rates=RATES,
-        models=("resnet", "implicit", "complete", "differential"),
+        models=("resnet", "unet", "implicit", "complete", "differential"),
         refinement=2,
         refined=("complete", "differential"),
         refinements=(1, 4),
@@ -72,7 +76,7 @@ SETTINGS = {
         batch=1,
         rates=RATES[1:],
         paddings=("extrapolate", "replicate"),
-        models=("resnet", "implicit", "complete", "differential"),
+        models=("resnet", "unet", "implicit", "complete", "differential"),
         rapidities=(0.0, 0.25, 0.5, 0.75),
         observed=16,
     ),

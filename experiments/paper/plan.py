@@ -195,8 +195,8 @@ class Trial:
         """
         setting = self.setting
         per_check = round(self.step_factor * setting.steps / setting.checks)
-        # all of the grid counts unless a setting says otherwise, as in the published records
-        data_options = DataConfig(**{"margin": 0, **setting.data})
+        # as in the published records: all of the grid counts, and walls repeat all components
+        data_options = DataConfig(**{"margin": 0, "wall_padding": "symmetric", **setting.data})
         open_padding = self.contender.open_padding or data_options.open_padding
         files: dict[str, Any] = {
             split: str(data / setting.task / f"{split}.h5") for split in SPLITS
@@ -211,6 +211,7 @@ class Trial:
                 per_trajectory=math.ceil(per_check * data_options.batch / self.trajectories),
                 constants=self.contender.constants,
                 open_padding=open_padding,
+                wall_padding=data_options.wall_padding,
             ),
             model=ModelConfig(
                 name=self.contender.name, params=setting.params, options=self.options()

@@ -37,12 +37,17 @@ class Contender:
         name: in the registry of networks.
         options: of the network.
         ours: whether it is one of this library's own, which the verdicts are about.
+        data: options of `DataConfig`, beside those of the setting.
+        like: key of the contender of which it is an ablation: it has that one's learning rate, and
+            is trained with one recipe and seed.
     """
 
     label: str
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
     ours: bool = False
+    data: Mapping[str, Any] = field(default_factory=dict)
+    like: str = ""
 
 
 @dataclass(frozen=True)
@@ -150,6 +155,7 @@ class Trial:
             data=DataConfig(
                 **files,
                 **setting.data,
+                **self.contender.data,
                 per_trajectory=math.ceil(windows / setting.splits["train"]),
             ),
             model=ModelConfig(
@@ -171,7 +177,9 @@ class Trial:
     def plan(self) -> dict[str, Any]:
         """All that the result depends on, as JSON."""
         setting = {k: v for k, v in to_json(self.setting).items() if k not in SCHEDULING}
-        network = {"name": self.contender.name, "options": to_json(self.contender.options)}
+        contender = self.contender
+        network = {"name": contender.name, "options": to_json(contender.options)}
+        network |= {"data": to_json(contender.data)} if contender.data else {}
         recipe = {"training": to_json(self.recipe.training), "model": to_json(self.recipe.model)}
         return {
             "version": VERSION,

@@ -70,6 +70,8 @@ class Results:
         From the middle one on, neighbours of the best are tried until none is better, by the error
         of rollouts of the validation split.
         """
+        if parent := self.study.contenders[key].like:
+            return [], self.rates(task, parent)[1]
         rates = self.study.settings[task].rates
         best, tried = len(rates) // 2, dict[int, Trial]()
         while True:
@@ -88,7 +90,8 @@ class Results:
         rate = self.rates(task, key)[1]
         if rate is None:
             return []
-        return [self.trial(task, key, lever, rate) for lever in self.study.recipes]
+        chosen = (BASE,) if self.study.contenders[key].like else self.study.recipes
+        return [self.trial(task, key, lever, rate) for lever in chosen]
 
     def best(self, task: str, key: str) -> Trial | None:
         """The recipe whose rollouts are the best on the validation split; None if not known yet."""
@@ -112,8 +115,8 @@ class Results:
         return [
             self.trial(task, key, best.lever, best.rate, seed, steps)
             for seed in range(setting.seeds)
-            for key in keys
-            if (best := self.best(task, key)) is not None
+            for key, contender in keys.items()
+            if not contender.like and (best := self.best(task, key)) is not None
         ]
 
     def missing(self, task: str, parts: Sequence[str] = PARTS) -> list[Trial]:

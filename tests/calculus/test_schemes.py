@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from cscnn.calculus import Differences, Spectral
-from cscnn.conv.padding import MODES
+from cscnn.conv.padding import COMPONENT_MODES
 
 
 def test_one_sided_differences_are_those_of_numpy():
@@ -47,7 +47,7 @@ def test_errors_fall_at_the_accuracy(boundary, accuracy, order):
     assert abs(math.log2(errors[0] / errors[1]) - accuracy) < 0.35
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", COMPONENT_MODES)
 def test_boundaries_continue_the_field(mode):
     """Differences of a field that numpy has padded."""
     f = torch.randn(7, 1, dtype=torch.float64)

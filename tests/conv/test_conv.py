@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cscnn import CliffordAlgebra, CliffordSteerableConv
-from cscnn.conv.padding import MODES, pad
+from cscnn.conv.padding import COMPONENT_MODES, pad
 from cscnn.kernels import Implicit
 from cscnn.testing import relative_error
 from tests.conftest import metric_name
@@ -64,7 +64,7 @@ def test_strides_padding_and_sizes_in_every_dimension(metric):
         assert relative_error(y[(slice(None), slice(None), *point)], expected) < 1e-12
 
 
-@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "extrapolate"])
+@pytest.mark.parametrize("mode", [mode for mode in COMPONENT_MODES if mode != "extrapolate"])
 def test_padding_modes_are_numpys(mode):
     names = {"zeros": "constant", "circular": "wrap", "replicate": "edge"}
     x = torch.randn(1, 2, 5, 4)

@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from cscnn.forecasting.unroll import Unroll
 from experiments import archive
 from experiments.rollouts import __main__ as command
+from experiments.rollouts import page as page_of
 from experiments.rollouts.page import write_page
-from experiments.rollouts.plan import Contender, Recipe, Setting
+from experiments.rollouts.plan import Contender, Recipe, Setting, Trial
 from experiments.rollouts.presets import CONTENDERS, RECIPES, SETTINGS
 from experiments.rollouts.records import FORMAT, Record
 from experiments.rollouts.results import Results, Study
 from experiments.rollouts.runner import open_results, run
-from experiments.rollouts.timing import Speeds
+from experiments.rollouts.timing import Speeds, _Step
 from experiments.rollouts.verdicts import compare
 
 TASK = "navier_stokes"
@@ -38,6 +40,14 @@ STUDY = Study(
     {
         "mine": Contender("mine", "cs_resnet", {"blocks": 1, "kernel_size": 3}, ours=True),
         "resnet": Contender("ResNet", "resnet", {"blocks": 1, "kernel_size": 3}),
+        "repeat": Contender(
+            "walls repeat",
+            "cs_resnet",
+            {"blocks": 1, "kernel_size": 3},
+            ours=True,
+            data={"wall_padding": "symmetric"},
+            like="mine",
+        ),
     },
     {
         "change": Recipe("change", {}, {"predict": "change"}),
@@ -62,11 +72,13 @@ def test_every_part_has_its_records(finished: Results) -> None:
     for part in ("time", "steps"):
         records = finished.finished(TASK, part)
         assert {(r.contender, r.seed) for r in records} == {
-            (key, seed) for key in STUDY.contenders for seed in (0, 1)
+            (key, seed) for key in ("mine", "resnet") for seed in (0, 1)
         }
     assert {r.steps for r in records} == {2}
     levers = finished.finished(TASK, "levers")
-    assert {r.lever for r in levers} == {*STUDY.recipes}
+    assert {r.lever for r in levers if r.contender != "repeat"} == {*STUDY.recipes}
+    (ablation,) = [r for r in levers if r.contender == "repeat"]
+    assert (ablation.lever, ablation.rate) == ("change", finished.rates(TASK, "mine")[1])
     for record in finished.all_records():
         assert len(record.errors) == len(record.persistence) == 4
         assert abs(record.parameters - 1600) <= 160
@@ -85,8 +97,19 @@ def test_all_have_the_same_time(finished: Results) -> None:
 
 
 @pytest.mark.slow
+def test_steps_that_grow_are_timed_as_they_are_trained(finished: Results) -> None:
+    """With all steps of the last epoch the others would have more time."""
+    setting = replace(STUDY.settings[TASK], checks=3)
+    recipe = Recipe("grow", {"unroll": 3, "grow": 3})
+    trial = Trial(setting, "resnet", STUDY.contenders["resnet"], "grow", recipe, 1e-3, 3)
+    step = _Step(trial, finished.out / "data")
+    assert step.unrolls == {Unroll(1): 1, Unroll(2): 1, Unroll(3): 1}
+    assert step() > 0
+
+
+@pytest.mark.slow
 def test_choices_are_made_on_the_validation_split(finished: Results) -> None:
-    for key in STUDY.contenders:
+    for key in ("mine", "resnet"):
         trials, rate = finished.rates(TASK, key)
         scores = {trial.rate: finished.find(trial).score for trial in trials}  # type: ignore[union-attr]
         assert rate == min(scores, key=lambda r: scores[r])
@@ -132,6 +155,21 @@ def test_verdicts_say_who_wins() -> None:
     lost = replace(records[0], valid=None, errors=(), diverged="inf")
     assert "above at steps 1-3" in compare([lost, *records[2:4]], ["mine"])[0]
     assert compare(records[2:4], ["mine"]) == []
+
+
+def test_tables_say_what_is_not_known() -> None:
+    """A training that diverged does not last, and one long rollout does not speak for all."""
+    long, short = made_up("mine", 0, 0.1, 0.2), made_up("mine", 1, 0.3, 0.4)
+    short = replace(short, correlation_frames=1.0)
+    lost = replace(long, valid=None, errors=(), diverged="inf")
+
+    def row(*records: Record) -> str:
+        return page_of._curves(records, {"mine": "Mine"}, 2)[-1]
+
+    assert row(short).endswith("| 0.300 | 0.400 | 1.0 |")
+    assert row(long).endswith("| ≥ 2.0 |")
+    assert row(long, short).endswith("| ≥ 1.5 ± 0.5 |")
+    assert row(lost, short).endswith("| diverged | diverged | diverged |")
 
 
 def test_records_of_another_format(tmp_path: Path) -> None:

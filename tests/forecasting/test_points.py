@@ -11,7 +11,7 @@ from torch import Tensor, nn
 pytest.importorskip("scipy")
 
 from cscnn.algebra import CliffordAlgebra
-from cscnn.data import Background, Field, Given, open_fields
+from cscnn.data import Background, Field, Given, Strided, open_fields
 from cscnn.forecasting import (
     Forecaster,
     Points,
@@ -173,6 +173,23 @@ def test_windows_are_those_of_the_file(tmp_path: Path):
         )  # fmt: skip
         assert torch.equal(batch.points.edges.weight, expected.edges.weight)
         assert torch.equal(batch.points.edges.position, expected.edges.position)
+
+
+def test_windows_with_strides(tmp_path: Path):
+    """Cut from the file, and from a view of it, whose points are those of the file."""
+    with open_fields(cloud_file(tmp_path / "train.h5")) as source:
+        view, read = Strided(source, 2), source.read(1)["flow"]
+        search = find_neighbours(view)
+        assert search == find_neighbours(source)
+        task = Task.from_header(view.header, frames_in=2, points=search)
+        cut = Windows(source, task, stride=2, mode="all", dtype=torch.float64)
+        seen = Windows(view, task, mode="all", dtype=torch.float64)
+        for windows, number in ((cut, cut.starts), (seen, seen.starts)):
+            window = windows[number]  # the first of the second trajectory
+            assert torch.equal(window.known["flow"], torch.from_numpy(read[0:4:2]))
+            assert torch.equal(window.target["flow"], torch.from_numpy(read[4:5]))
+            positions = torch.from_numpy(source.place(1)["positions"])
+            assert torch.equal(window.points.positions, positions)
 
 
 # --- losses and metrics ---------------------------------------------------------------------------

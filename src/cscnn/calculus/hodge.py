@@ -15,7 +15,7 @@ from torch import Tensor
 
 from cscnn._util.torch_private import constant_for_compilers, dispatch_mode_active
 from cscnn.algebra.blades import bit_mask, product_sign
-from cscnn.calculus.walls import WALLS, is_odd
+from cscnn.conv.padding import WALLS, is_odd
 
 
 class Plan(NamedTuple):

@@ -23,8 +23,9 @@ from cscnn.algebra.blades import bit_mask, product_sign
 from cscnn.algebra.clifford import check_algebra, check_dtype, same_device
 from cscnn.algebra.constants import constant
 from cscnn.calculus.schemes import Differences, Scheme, Spectral
-from cscnn.calculus.walls import WALLS, mirror
+from cscnn.calculus.walls import mirror
 from cscnn.conv.options import per_axis
+from cscnn.conv.padding import WALLS
 
 Schemes = Scheme | Sequence[Scheme]  #: one for all axes of the grid, or one per axis
 

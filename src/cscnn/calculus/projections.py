@@ -35,8 +35,8 @@ from cscnn.algebra.constants import constant
 from cscnn.calculus.hodge import Plan, tables
 from cscnn.calculus.operators import Schemes, boundaries, check_field
 from cscnn.calculus.schemes import Differences, Spectral
-from cscnn.calculus.walls import WALLS, is_odd
 from cscnn.conv.options import per_axis
+from cscnn.conv.padding import WALLS, is_odd
 from cscnn.conv.precision import full_precision
 
 #: Fields that are projected on, and the parts that they consist of.

@@ -17,9 +17,8 @@ from torch import Tensor
 
 from cscnn._util.checks import check_choice, check_int, check_positive
 from cscnn._util.torch_private import constant_for_compilers
-from cscnn.calculus.walls import WALLS
 from cscnn.conv.options import per_axis
-from cscnn.conv.padding import MODES, check_amount, pad_axis
+from cscnn.conv.padding import MODES, WALLS, check_amount, pad_axis
 from cscnn.kernels import stencils
 from cscnn.kernels.stencils import radius_for
 
@@ -79,7 +78,7 @@ class Differences:
         check_positive(spacing=self.spacing)
         radius_for(1, self.accuracy)
         for mode in (self.boundary,) if isinstance(self.boundary, str) else self.boundary:
-            check_choice("boundary", mode, (*MODES, *WALLS))
+            check_choice("boundary", mode, MODES)
 
     @property
     def weights(self) -> tuple[float, ...]:

@@ -63,8 +63,9 @@ class CliffordSteerableConv(nn.Module):
         stride: one for all axes or one per axis.
         padding: points added on both sides, one for all axes or one per axis; by default
             (``None`` or ``"same"``) kernel_size // 2, which keeps the size of the grid.
-        padding_mode: ``"zeros"``, ``"circular"``, ``"reflect"``, ``"replicate"``, ``"symmetric"``
-            or ``"extrapolate"`` (one-sided differences), one for all axes or one per axis.
+        padding_mode: ``"zeros"``, ``"circular"``, ``"reflect"``, ``"replicate"``, ``"symmetric"``,
+            ``"extrapolate"`` (one-sided differences), ``"wall"`` or ``"conductor"`` (mirrors of
+            multivectors, see `cscnn.conv.padding`), one for all axes or one per axis.
         spacing: distance of neighbouring grid points, one for all axes or one per axis, in units
             in which the metric is ±1 (for spacetime c Δt and Δx). Only ratios matter.
         bias: add a learnt constant to the scalars.

@@ -1,24 +1,44 @@
-"""Padding of one axis at a time: each with its own mode, in any number of dimensions."""
+"""Padding of one axis at a time: each with its own mode, in any number of dimensions.
+
+Two modes are walls, at which a field of multivectors goes on as in a mirror. A mirror g with normal
+e_i maps a field f to ρ(g) f(g^-1 x): it negates the blades that contain e_i.
+
+    "wall"       f = +ρ(g) f∘g: n⌟f = 0 on the wall. No flow passes it. Blades with the normal are
+                 odd, the others even.
+    "conductor"  f = -ρ(g) f∘g: n∧f = 0 on the wall, as for the electric vector (no tangential
+                 part) and the magnetic bivector (no normal field) at a perfect conductor. Blades
+                 with the normal are even, the others odd.
+
+The other modes treat all components alike.
+"""
 
 from __future__ import annotations
+
+from functools import cache
 
 import torch
 from torch import Tensor
 
+from cscnn._util.checks import check_choice
 from cscnn._util.torch_private import constant_for_compilers
+from cscnn.algebra.blades import ordered_blades
+from cscnn.algebra.constants import constant
 from cscnn.kernels import stencils
 
-MODES = ("zeros", "circular", "reflect", "replicate", "symmetric", "extrapolate")
+WALLS = ("wall", "conductor")
+COMPONENT_MODES = ("zeros", "circular", "reflect", "replicate", "symmetric", "extrapolate")
+MODES = (*COMPONENT_MODES, *WALLS)
 
 extrapolation_weights = constant_for_compilers(stencils.extrapolation_weights)
 
 
 def pad_axis(x: Tensor, axis: int, amount: int, mode: str, degree: int | None = None) -> Tensor:
-    """Extend one axis by ``amount`` on both sides.
+    """Extend one axis of (batch, channels, *grid) by ``amount`` on both sides.
 
-    ``reflect`` mirrors about the centre of the last cell (it is not repeated), ``symmetric`` about
-    its outer face (it is repeated), as in numpy. ``extrapolate`` continues the polynomial of a
-    degree, by default ``amount``, through the last points: central differences become one-sided.
+    At walls the channels are those of multivectors, blade after blade. ``reflect`` mirrors about
+    the centre of the last cell (it is not repeated), ``symmetric`` about its outer face (it is
+    repeated), as in numpy. ``extrapolate`` continues the polynomial of a degree, by default
+    ``amount``, through the last points: central differences become one-sided.
     """
     size = x.shape[axis]
     if amount == 0:
@@ -43,6 +63,8 @@ def pad_axis(x: Tensor, axis: int, amount: int, mode: str, degree: int | None = 
         skip = 1 if mode == "reflect" else 0
         left = x.narrow(axis, skip, amount).flip(axis)
         right = x.narrow(axis, size - amount - skip, amount).flip(axis)
+    if mode in WALLS:
+        left, right = (mirror_image(side, axis, mode) for side in (left, right))
     return torch.cat([left, x, right], axis)
 
 
@@ -50,6 +72,32 @@ def _extrapolated(first: Tensor, axis: int, amount: int) -> Tensor:
     """The ``amount`` points before the first ones, on the polynomial through them."""
     weights = extrapolation_weights(amount, first.shape[axis] - 1)[::-1]  # the farthest first
     return (first.movedim(axis, -1) @ first.new_tensor(weights).T).movedim(-1, axis)
+
+
+def mirror_image(x: Tensor, axis: int, mode: str) -> Tensor:
+    """ρ of the mirror at a wall, of multivectors (batch, channels·blades, *grid)."""
+    dim = x.dim() - 2
+    if x.shape[1] % 2**dim:
+        raise ValueError(
+            f"padding mode {mode!r} is for multivectors of 2^{dim} components per channel, got "
+            f"{x.shape[1]} components in all"
+        )
+    signs = constant(mirror_signs(dim, axis - 2, mode), x.dtype, x.device)
+    signs = signs.reshape(-1, *(1,) * dim)
+    return (x.unflatten(1, (-1, len(signs))) * signs).flatten(1, 2)
+
+
+def is_odd(blade: tuple[int, ...], axis: int, mode: str) -> bool:
+    """Whether the component of a blade is odd at the walls of an axis."""
+    check_choice("a wall", mode, WALLS)
+    return (axis in blade) == (mode == "wall")
+
+
+@constant_for_compilers
+@cache
+def mirror_signs(dim: int, axis: int, mode: str) -> tuple[int, ...]:
+    """Of the mirror image of each blade."""
+    return tuple(-1 if is_odd(blade, axis, mode) else 1 for blade in ordered_blades(dim))
 
 
 def check_amount(size: int, axis: int, amount: int, mode: str, degree: int | None = None) -> None:
@@ -62,7 +110,7 @@ def check_amount(size: int, axis: int, amount: int, mode: str, degree: int | Non
 
 
 def pad(x: Tensor, amounts: tuple[int, ...], modes: tuple[str, ...]) -> Tensor:
-    """Extend the grid axes of x (batch, channels, *grid)."""
+    """Extend the grid axes of x (batch, channels, *grid), see `pad_axis`."""
     for axis, (amount, mode) in enumerate(zip(amounts, modes, strict=True)):
         x = pad_axis(x, axis + 2, amount, mode)
     return x

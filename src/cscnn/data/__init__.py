@@ -7,6 +7,7 @@ from cscnn.data.header import Header
 from cscnn.data.joined import JoinedFiles
 from cscnn.data.readers import open_fields
 from cscnn.data.source import FieldSource, Source
+from cscnn.data.strided import Strided
 
 __all__ = [
     "Background",
@@ -18,5 +19,6 @@ __all__ = [
     "Header",
     "JoinedFiles",
     "Source",
+    "Strided",
     "open_fields",
 ]

@@ -10,7 +10,7 @@ from cscnn._util.checks import check_choice
 from cscnn.algebra import CliffordAlgebra
 
 #: Boundaries and the padding mode that suits them.
-BOUNDARIES = {"periodic": "circular", "wall": "symmetric", "open": "zeros"}
+BOUNDARIES = {"periodic": "circular", "wall": "wall", "open": "zeros"}
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,9 @@ class Field(Quantity):
 
     units: str = ""
 
+
+#: Name of the given constant that is the time between frames, where it is not the same for all.
+FRAME_SPACING = "frame_spacing"
 
 #: Kinds of what is given, and the axes that it has: of time, of space.
 KINDS = {"forcing": (True, True), "static": (False, True), "constant": (False, False)}

@@ -316,6 +316,10 @@ class FieldFile(HDF5Source):
         """The stored checksum of a trajectory."""
         return self._open()["checksum"][number]
 
+    def checksums(self) -> np.ndarray:
+        """Those of all trajectories, (trajectories, 16)."""
+        return self._open()["checksum"][:]
+
     def header_checksum(self) -> str | None:
         """The stored checksum of the header; None in a file that has none."""
         stored = self._open().attrs.get("header_checksum")

@@ -28,6 +28,16 @@ def _add_forecaster(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_stride(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--stride",
+        type=int,
+        metavar="N",
+        help="show every Nth frame of the data, and forecast in such steps: one of the range of "
+        "data.stride in training (default: the smallest)",
+    )
+
+
 def _add_evaluate(commands: Any) -> None:
     command = commands.add_parser(
         "evaluate",
@@ -50,7 +60,12 @@ def _add_evaluate(commands: Any) -> None:
     command.add_argument(
         "--windows", type=int, default=256, help="for errors of one step (default: %(default)s)"
     )
-    command.add_argument("--steps", type=int, help="frames of rollouts (default: all there are)")
+    command.add_argument(
+        "--steps",
+        type=int,
+        help="frames of rollouts (default: all there are; after a gap those of one forecast)",
+    )
+    _add_stride(command)
     command.add_argument(
         "--trajectories", type=int, default=16, help="for rollouts (default: %(default)s)"
     )
@@ -84,8 +99,11 @@ def _add_predict(commands: Any) -> None:
     )
     command.add_argument("--out", type=Path, required=True, help="the file to write")
     command.add_argument(
-        "--steps", type=int, default=10, help="frames to forecast (default: %(default)s)"
+        "--steps",
+        type=int,
+        help="frames to forecast (default: 10; after a gap those of one forecast)",
     )
+    _add_stride(command)
     command.add_argument(
         "--start", type=int, default=0, help="first frame that is shown (default: %(default)s)"
     )
@@ -137,6 +155,7 @@ def _evaluate(args: argparse.Namespace) -> int:
         batch=args.batch,
         seed=args.seed,
         quiet=False,
+        stride=args.stride,
     )
     samples.save(samples_file)
     evaluation.save(out)
@@ -181,7 +200,17 @@ def _predict(args: argparse.Namespace) -> int:
     inputs = [*list_files(args.file), *_inputs(args.forecaster)]
     check_output(args.out, inputs=inputs, overwrite=args.overwrite)
     forecaster = load_forecaster(args.forecaster, usable_device(args.device))
-    predict(forecaster, args.file, args.out, steps=args.steps, start=args.start, quiet=False)
+    task = forecaster.task
+    default = task.frames_out if task.gap else 10
+    predict(
+        forecaster,
+        args.file,
+        args.out,
+        steps=default if args.steps is None else args.steps,
+        start=args.start,
+        stride=args.stride,
+        quiet=False,
+    )
     print(f"{args.out}: see it with cscnn plot {args.out}")
     return 0
 

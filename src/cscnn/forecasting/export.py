@@ -29,7 +29,9 @@ def deployable(forecaster: Forecaster) -> Forecaster:
     """The same forecaster with torch's convolutions; units and constants stay inside."""
     network = plain_convolutions(forecaster.network)
     f = forecaster
-    copied = Forecaster(network, f.task, f.units, f.coarsen, f.predicts, f.constrain.constraints)
+    copied = Forecaster(
+        network, f.task, f.units, f.coarsen, f.predicts, f.constrain.constraints, f.stride
+    )
     return copied.to(f.device).eval()
 
 
@@ -83,8 +85,7 @@ def _example(forecaster: Forecaster, grid: Sequence[int], batch: int) -> tuple[F
             f"{' '.join(map(str, grid))}"
         )
     generator = torch.Generator().manual_seed(0)
-    frames = task.frames_in + task.frames_out
-    kinds = {"forcing": (frames, *grid), "static": tuple(grid), "constant": ()}
+    kinds = {"forcing": (task.span, *grid), "static": tuple(grid), "constant": ()}
     shapes = {f.name: (task.frames_in, *grid) for f in task.fields}
     shapes |= {g.name: kinds[g.kind] for g in task.given}
     noise = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from cscnn._util.checks import check_int
 from cscnn.forecasting.points import Points
 from cscnn.forecasting.task import Task
 from cscnn.forecasting.units import Units
@@ -76,6 +77,17 @@ def check_input(x: Tensor, known: Tensor, task: Task, points: Points | None) -> 
             f"task {task.name} is on {'a grid' if task.points is None else 'points'}: "
             + ("it takes no points" if task.points is None else "pass points=positions")
             + f", got points={points}"
+        )
+
+
+def check_steps(task: Task, steps: int) -> None:
+    """Raise unless a forecast can have so many frames; after a gap it cannot be fed back."""
+    check_int("steps", steps, low=1)
+    if task.gap and steps > task.frames_out:
+        raise ValueError(
+            f"a forecast after a gap of {task.gap} frames does not join its input, so it cannot be "
+            f"fed back: it has 1 to {task.frames_out} steps, got {steps}. For rollouts in steps of "
+            f"{task.gap + 1} frames train with data.stride {task.gap + 1} instead of data.gap"
         )
 
 

@@ -13,20 +13,27 @@ from torch import Tensor, nn
 
 from cscnn._util.checks import check_choice, check_int
 from cscnn._util.jsonform import to_json
-from cscnn.data import Coarse, FieldSource, open_fields
-from cscnn.data.coarse import coarse
+from cscnn.data import FieldSource, open_fields
 from cscnn.data.paths import Paths
+from cscnn.data.strided import StrideLike, Strides
 from cscnn.forecasting import frames as packed
 from cscnn.forecasting.calibration import calibrate_for
 from cscnn.forecasting.constraints import Constraint, Constraints, ConstraintsLike
-from cscnn.forecasting.fits import check_input, check_interface, check_network, check_units
+from cscnn.forecasting.fits import (
+    check_input,
+    check_interface,
+    check_network,
+    check_steps,
+    check_units,
+)
 from cscnn.forecasting.given import at_step, check_given
 from cscnn.forecasting.given import pack as pack_given
 from cscnn.forecasting.losses import check_loss, get_loss
 from cscnn.forecasting.points import Points, PointsLike, as_points
-from cscnn.forecasting.task import Task
+from cscnn.forecasting.task import ONE_BY_ONE, Task
 from cscnn.forecasting.units import Units
 from cscnn.forecasting.unroll import Unroll
+from cscnn.forecasting.views import View, view
 from cscnn.forecasting.windows import Window
 from cscnn.networks import (
     Calibrated,
@@ -56,6 +63,7 @@ class Description:
     coarsen: int = 1
     predicts: str = "state"
     constraints: tuple[Constraint, ...] = ()
+    stride: Strides = ONE_BY_ONE
 
 
 class Forecaster(nn.Module):
@@ -74,6 +82,7 @@ class Forecaster(nn.Module):
             ``frames_out`` frames. Forecasts, losses and metrics are those of the state.
         constraints: what every predicted state obeys, e.g. ``{"velocity": "divergence_free"}``, see
             `Constraint`.
+        stride: the network sees every so many of the frames of the data, or a range of strides.
 
     Example:
         >>> from cscnn.forecasting import Field, Task
@@ -96,6 +105,7 @@ class Forecaster(nn.Module):
         coarsen: int = 1,
         predicts: str = "state",
         constraints: ConstraintsLike = (),
+        stride: StrideLike = 1,
     ):
         super().__init__()
         self.network, self.task = network, task
@@ -104,7 +114,7 @@ class Forecaster(nn.Module):
         change = predicts == "change"
         check_units(self.units, task, change)
         check_network(self.recipe, task)
-        self.coarsen = check_int("coarsen", coarsen, low=1)
+        self.coarsen, self.stride = check_int("coarsen", coarsen, low=1), Strides.read(stride)
         self.constrain = Constraints(task, constraints)
         self.register_buffer("constants", task.constant_multivectors(), persistent=False)
         sizes = {
@@ -122,6 +132,7 @@ class Forecaster(nn.Module):
         coarsen: int = 1,
         predicts: str = "state",
         constraints: ConstraintsLike = (),
+        stride: StrideLike = 1,
         *,
         params: int | None = None,
         calibrate: bool = True,
@@ -132,7 +143,7 @@ class Forecaster(nn.Module):
         Args:
             name: of the network, see `cscnn.networks.names`.
             task: what is forecast.
-            units, coarsen, predicts, constraints: as above.
+            units, coarsen, predicts, constraints, stride: as above.
             params: instead of a width, a number of parameters to come as close to as possible.
             calibrate: set the initial scales of steerable networks by a pass of noise.
             options: of the network, e.g. ``width``.
@@ -148,7 +159,7 @@ class Forecaster(nn.Module):
         network = build(*signature, task.space, **options)
         if calibrate and isinstance(network, Calibrated):
             calibrate_for(network, task)
-        return cls(network, task, units, coarsen, predicts, constraints)
+        return cls(network, task, units, coarsen, predicts, constraints, stride)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -191,7 +202,7 @@ class Forecaster(nn.Module):
             frames: field name -> (batch, at least frames_in, *space, components), in physical
                 units and on the grid of `view`: means over cells of the data. The last
                 ``frames_in`` count.
-            steps: frames to forecast; by default ``frames_out``.
+            steps: frames to forecast; by default ``frames_out``, and no more after a gap.
             constants: in place of those of the task, see `predict`.
             given: what the task is given, in physical units: forcing (batch, frames, *space,
                 components) from the first of these frames to the last that is forecast, static
@@ -225,9 +236,11 @@ class Forecaster(nn.Module):
             guard: gets new frames (batch, frames_out, *space, components) and returns what is fed
                 back; None from it ends the forecast early.
         """
-        check_int("steps", steps, low=1)
+        check_steps(self.task, steps)
         seen = self.task.frames_in
-        known = {name: self._recent(name, x) for name, x in frames.items()}
+        recent = {name: packed.recent(self.task, name, x) for name, x in frames.items()}
+        wide = {name: torch.promote_types(x.dtype, self.dtype) for name, x in frames.items()}
+        known = {name: x.to(self.device, wide[name]) for name, x in recent.items()}
         told = {n: x.to(self.device) for n, x in check_given(self.task, given).items()}
         batch, start = next(iter(frames.values())).shape[:2]
         places = as_points(points, self.task.points, batch, self.constants)
@@ -242,23 +255,13 @@ class Forecaster(nn.Module):
             known = {n: torch.cat([x, kept[n].to(x)], 1)[:, -seen:] for n, x in known.items()}
         return {name: torch.cat([b[name] for b in blocks], 1)[:, :steps] for name in known}
 
-    def _recent(self, name: str, x: Tensor) -> Tensor:
-        """The last frames, on the device of the weights."""
-        seen = self.task.frames_in
-        if x.dim() < 4 or x.shape[1] < seen:
-            raise ValueError(
-                f"field {name} must be (batch, frames, *space, components) with at least {seen} "
-                f"frames, got {tuple(x.shape)}"
-            )
-        return x[:, -seen:].to(self.device, torch.promote_types(x.dtype, self.dtype))
-
     def pack(self, frames: Frames, given: Frames | None = None) -> Tensor:
         """Physical fields as the network's multivectors: (batch, channels, *grid, blades).
 
         Args:
             frames: field name -> (batch, frames, *space, components).
             given: what follows them in an input, of one step: as in `forward`, but a forcing has
-                ``frames_in + frames_out`` frames.
+                ``task.span`` frames.
         """
         x = self.task.pack(self._scaled(frames))
         return x if given is None else self._join(x, check_given(self.task, given))
@@ -328,6 +331,7 @@ class Forecaster(nn.Module):
         check_loss(name, task)
         points = as_points(window.points, task.points, len(target), self.constants)
         counted = task.inside_grid if points is None else points.counted
+        check_steps(task, unroll.steps * task.frames_out)
         given = check_given(task, window.given)
 
         def step(x: Tensor, number: int) -> Tensor:
@@ -346,15 +350,15 @@ class Forecaster(nn.Module):
 
     # --- data -------------------------------------------------------------------------------------
 
-    def view(self, data: FieldSource | Paths) -> FieldSource | Coarse:
-        """Data as the network sees them, if they are of its task."""
+    def view(self, data: FieldSource | Paths, stride: int | None = None) -> View:
+        """Data as the network sees them, if they are of its task.
+
+        Args:
+            data: an open source, or files.
+            stride: by default the smallest of training. If these are a range, another one in it.
+        """
         source = data if isinstance(data, FieldSource) else open_fields(data)
-        seen = coarse(source, self.coarsen)
-        try:
-            self.task.check_data(seen.header)
-        except ValueError as error:
-            raise ValueError(f"{source.path} is not for this forecaster: {error}") from error
-        return seen
+        return view(self.task, source, self.coarsen, self.stride, stride)
 
     # --- files ------------------------------------------------------------------------------------
 
@@ -367,8 +371,9 @@ class Forecaster(nn.Module):
             path: the file.
             weights: instead of those of the network, e.g. gathered from several devices.
         """
+        constraints = self.constrain.constraints
         description = Description(
-            FORMAT, self.task, self.units, self.coarsen, self.predicts, self.constrain.constraints
+            FORMAT, self.task, self.units, self.coarsen, self.predicts, constraints, self.stride
         )
         text = json.dumps(to_json(description))
         files.save(path, self.network, weights=weights, metadata={KEY: text})
@@ -386,5 +391,5 @@ class Forecaster(nn.Module):
         metadata, tensors = files.read(file)
         d = files.described(file, metadata, KEY, Description, FORMAT)
         network = files.restore(file, metadata, tensors)
-        forecaster = cls(network, d.task, d.units, d.coarsen, d.predicts, d.constraints)
+        forecaster = cls(network, d.task, d.units, d.coarsen, d.predicts, d.constraints, d.stride)
         return forecaster.to(device).eval()

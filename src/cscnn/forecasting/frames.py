@@ -23,6 +23,16 @@ def block_size(task: Task) -> int:
     return task.output_type.channels if task.time_axis is None else task.frames_out
 
 
+def recent(task: Task, name: str, x: Tensor) -> Tensor:
+    """The frames that a forecast sees, of a field (batch, frames, *space, components)."""
+    if x.dim() < 4 or x.shape[1] < task.frames_in:
+        raise ValueError(
+            f"field {name} must be (batch, frames, *space, components) with at least "
+            f"{task.frames_in} frames, got {tuple(x.shape)}"
+        )
+    return x[:, -task.frames_in :]
+
+
 def newest(task: Task, y: Tensor) -> Tensor:
     """The new frames of an output: all, unless time is an axis of the grid."""
     axis, size = frame_axis(task), block_size(task)

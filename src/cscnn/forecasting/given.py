@@ -25,7 +25,7 @@ def split(task: Task, arrays: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], 
 
 
 def at_step(task: Task, given: Quantities, number: int, start: int = 0) -> dict[str, Tensor]:
-    """What one application of the network is told: of a forcing the frames of input and output.
+    """What one application of the network is told: of a forcing the frames of input to output.
 
     Args:
         task: which quantities are given; others are left out.
@@ -33,7 +33,7 @@ def at_step(task: Task, given: Quantities, number: int, start: int = 0) -> dict[
         number: of the step, from 0.
         start: frame of the forcing that belongs to the first input frame of step 0.
     """
-    first, length = start + number * task.frames_out, task.frames_in + task.frames_out
+    first, length = start + number * task.frames_out, task.span
     cut = {}
     for quantity in task.given:
         x = given[quantity.name]
@@ -41,8 +41,8 @@ def at_step(task: Task, given: Quantities, number: int, start: int = 0) -> dict[
             if x.shape[1] < first + length:
                 raise ValueError(
                     f"the forcing {quantity.name} must be known at all times of the forecast: step "
-                    f"{number + 1} needs {first + length} frames of it, {task.frames_out} later "
-                    f"than its input, got {x.shape[1]}"
+                    f"{number + 1} needs {first + length} frames of it, "
+                    f"{task.span - task.frames_in} later than its input, got {x.shape[1]}"
                 )
             x = x[:, first : first + length]
         cut[quantity.name] = x
@@ -64,7 +64,7 @@ def check_given(task: Task, given: Quantities | None) -> dict[str, Tensor]:
 def pack(task: Task, given: Quantities, batch: int, grid: Sequence[int]) -> Tensor:
     """The channels that follow those of the frames: (batch, channels, *grid, blades).
 
-    A forcing has a channel for each of its ``frames_in + frames_out`` frames.
+    A forcing has a channel for each of its ``task.span`` frames.
 
     Args:
         task: which quantities are given, in this order.
@@ -74,9 +74,8 @@ def pack(task: Task, given: Quantities, batch: int, grid: Sequence[int]) -> Tens
     channels = []
     for quantity in task.given:
         x = given[quantity.name]
-        frames = task.frames_in + task.frames_out
         shape = {
-            "forcing": (batch, frames, *grid),
+            "forcing": (batch, task.span, *grid),
             "static": (batch, *grid),
             "constant": (batch,),
         }[quantity.kind]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 
 from cscnn.data.edges import EdgeStore
 from cscnn.data.source import FieldSource, Source
+from cscnn.data.strided import Strides
 from cscnn.forecasting.points import Points
 from cscnn.forecasting.task import Task
 from cscnn.geometry.search import NeighbourSearch
@@ -40,12 +43,10 @@ def find_neighbours(
     )
 
 
-def default_task(source: Source) -> Task:
+def default_task(source: Source, strides: Strides) -> Task:
     """The task of forecasting a source, with neighbours as they are found by default."""
-    header = source.header
-    return Task.from_header(
-        header, points=None if header.cloud is None else find_neighbours(source)
-    )
+    search = None if source.header.cloud is None else find_neighbours(source)
+    return Task.from_header(strides.seen(source.header), points=search)
 
 
 def edge_store(source: Source, task: Task) -> EdgeStore | None:
@@ -62,8 +63,12 @@ def points_of(store: EdgeStore, number: int) -> Points:
 
 
 def _with_points(source: Source) -> FieldSource:
-    if not isinstance(source, FieldSource):
+    """The files behind a source, which may be a view of them with the same trajectories."""
+    stored: Any = source
+    while not isinstance(stored, FieldSource) and hasattr(stored, "source"):
+        stored = stored.source
+    if not isinstance(stored, FieldSource):
         raise TypeError(
             f"data on points come from files, see cscnn.data.open_fields; got {type(source)}"
         )
-    return source
+    return stored

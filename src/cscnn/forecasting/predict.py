@@ -13,6 +13,7 @@ from cscnn.data.edges import EdgeStore
 from cscnn.data.files import write
 from cscnn.data.paths import Paths
 from cscnn.data.source import Trajectory
+from cscnn.forecasting.fits import check_steps
 from cscnn.forecasting.forecaster import Forecaster
 from cscnn.forecasting.given import split
 from cscnn.forecasting.neighbours import edge_store, points_of
@@ -25,6 +26,7 @@ def predict(
     *,
     steps: int,
     start: int = 0,
+    stride: int | None = None,
     device: torch.device | str | None = None,
     quiet: bool = True,
 ) -> None:
@@ -36,17 +38,19 @@ def predict(
     Args:
         forecaster: in eval mode.
         file: trajectories, in any format that is read; or a folder, a pattern or a list of files.
-        out: the file to write: frames ``start + frames_in`` and on, ``steps`` of them.
+        out: the file to write: frames ``start + frames_in + gap`` and on, ``steps`` of them.
         steps: frames to forecast; there need not be a truth to compare with.
         start: first frame that the network is shown, of the frames as it sees them.
+        stride: stored frames from one of these frames to the next; by default the smallest of
+            training.
         device: move the forecaster there; by default it computes where it is.
         quiet: show no progress bar.
     """
-    check_int("steps", steps, low=1)
+    check_steps(forecaster.task, steps)
     check_int("start", start, low=0)
     forecaster = forecaster if device is None else forecaster.to(device)
     with open_fields(file) as fine:
-        source = forecaster.view(fine)
+        source = forecaster.view(fine, stride)
         header = source.header.replace(
             frames=steps,
             generator="cscnn predict",
@@ -77,12 +81,12 @@ def _forecast(
     steps: int,
     edges: EdgeStore | None,
 ) -> Trajectory:
-    """One trajectory from frame ``start + frames_in`` on, and what is given to it."""
+    """One trajectory from frame ``start + frames_in + gap`` on, and what is given to it."""
     task, header = forecaster.task, source.header
     forced = [g.name for g in header.given if g.kind == "forcing"]
     stop = start + task.frames_in
     if forced:  # and of the frames that the last forecast has beyond the last one that is wanted
-        stop += -(-steps // task.frames_out) * task.frames_out
+        stop += task.gap + -(-steps // task.frames_out) * task.frames_out
         if stop > header.frames:
             raise ValueError(
                 f"the forcing {forced[0]} must be known for all frames that are forecast: {steps} "
@@ -97,7 +101,7 @@ def _forecast(
     points = None if edges is None else points_of(edges, number)
     forecast = forecaster(frames, steps, given=given, points=points)
     later = {
-        name: x[:, task.frames_in :][:, :steps] if name in forced else x
+        name: x[:, task.frames_in + task.gap :][:, :steps] if name in forced else x
         for name, x in given.items()
     }
     return {name: x[0].cpu().numpy() for name, x in {**forecast, **later}.items()}

@@ -26,7 +26,9 @@ from cscnn.data.fields import (
     check_fields,
 )
 from cscnn.data.header import Header, check_given
+from cscnn.data.strided import Strides, has_spacings
 from cscnn.forecasting.packing import pack, unpack
+from cscnn.forecasting.spaces import check_search, check_space, neighbourhood
 from cscnn.geometry.search import NeighbourSearch
 from cscnn.networks import FieldType, Grid
 from cscnn.networks.pointnet import Neighbourhood
@@ -35,6 +37,7 @@ from cscnn.networks.pointnet import Neighbourhood
 FRAMES_IN = 4
 #: With time as an axis of the grid: at most so many, or half a trajectory.
 SPACETIME_FRAMES = 16
+ONE_BY_ONE = Strides()  #: consecutive frames
 
 
 @dataclass(frozen=True)
@@ -52,15 +55,19 @@ class Task:
         boundary: ``"periodic"``, ``"wall"`` or ``"open"``, one for each axis or one for all.
         open_padding: what networks see beyond open borders, e.g. ``"zeros"`` or ``"extrapolate"``,
             which differential kernels need.
+        wall_padding: what they see beyond walls: ``"wall"``, the mirror image of multivectors, or
+            another mode, e.g. ``"conductor"``, or ``"symmetric"``, which repeats all components.
         margin: points at open borders of space that losses and metrics leave out, on each side.
         spacing: distance of grid points, for each axis.
         frame_spacing: time between frames.
         backgrounds: known constants that the network is told.
         given: what it is told of each trajectory: static fields, constants, and forcing, of which
-            it sees all frames of the input and of the output.
+            it sees all frames from the first of the input to the last of the output.
         displacement: with time as an axis, tell the network by how much the forecast is later: a
             vector, in units of the input's length. Without it a network that commutes with the
             reversal of time cannot know where the future is.
+        gap: frames between the newest that is seen and the first that is predicted. Such forecasts
+            do not join their input, so they cannot be fed back.
         points: how neighbours are found, for fields on points; None for those on a grid.
 
     Example:
@@ -83,6 +90,8 @@ class Task:
     open_padding: str = "zeros"
     margin: int = 0
     given: tuple[Given, ...] = ()
+    wall_padding: str = BOUNDARIES["wall"]
+    gap: int = 0
     points: NeighbourSearch | None = None
 
     def __post_init__(self) -> None:
@@ -98,7 +107,13 @@ class Task:
                 "with time as a grid axis a forecast is at most frames_in frames later: got "
                 f"{self.frames_in} frames in and {self.frames_out} out"
             )
+        if check_int("gap", self.gap, low=0) and self.time_axis is not None:
+            raise ValueError(
+                "with time as a grid axis a forecast is on the grid of the input, frames_out "
+                f"frames later: change frames_out, and leave out gap={self.gap}"
+            )
         check_choice("open_padding", self.open_padding, MODES)
+        check_choice("wall_padding", self.wall_padding, MODES)
         check_int("margin", self.margin, low=0)
         for name in ("boundary", "spacing"):
             value = getattr(self, name)
@@ -117,24 +132,23 @@ class Task:
         constants: bool = True,
         open_padding: str = "zeros",
         margin: int = 0,
+        wall_padding: str = BOUNDARIES["wall"],
+        gap: int = 0,
         points: NeighbourSearch | None = None,
     ) -> Task:
         """The task of forecasting data.
 
         Args:
-            header: of the data, as the network shall see them (see `cscnn.data.Coarse`).
+            header: of the data, as the network shall see them (see `cscnn.data.Coarse` and
+                `cscnn.data.Strided`).
             name: by default that of the generator.
             frames_in: see `default_frames` for the default.
             frames_out: by default 1, and with time as an axis ``frames_in``.
             constants: tell the network what is known: backgrounds, displacement, what is given.
-            open_padding, margin: as above.
+            open_padding, margin, wall_padding, gap: as above.
             points: as above; data on points need it, see `cscnn.forecasting.find_neighbours`.
         """
-        if header.cloud is not None and points is None:
-            raise ValueError(
-                "the data are on points: tell how neighbours are found, "
-                "Task.from_header(header, points=find_neighbours(source))"
-            )
+        check_search(points, header)
         frames_in = default_frames(header) if frames_in is None else frames_in
         if frames_out is None:
             frames_out = 1 if header.time_axis is None else frames_in
@@ -153,6 +167,8 @@ class Task:
             displacement=constants,
             open_padding=open_padding,
             margin=margin,
+            wall_padding=wall_padding,
+            gap=gap,
             points=points,
         )
 
@@ -176,7 +192,7 @@ class Task:
     @property
     def padding_mode(self) -> tuple[str, ...]:
         """Padding mode of each axis."""
-        modes = {**BOUNDARIES, "open": self.open_padding}
+        modes = {**BOUNDARIES, "open": self.open_padding, "wall": self.wall_padding}
         return tuple(modes[boundary] for boundary in self.boundaries)
 
     @property
@@ -192,10 +208,7 @@ class Task:
     @property
     def space(self) -> Grid | Neighbourhood:
         """What a network has to know of the grid, or of the edges between points."""
-        if self.points is None:
-            return self.grid
-        mean = "weighted mean" if self.points.weighted else "mean"
-        return Neighbourhood(self.points.radius, self.points.neighbours, mean)
+        return self.grid if self.points is None else neighbourhood(self.points)
 
     @property
     def grid_axes(self) -> int:
@@ -233,8 +246,13 @@ class Task:
     @property
     def displacements(self) -> tuple[int, ...]:
         """By how many frames outputs are later than the newest input, or the input beneath them."""
-        later = self.frames_out
-        return (later,) if self.time_axis is not None else tuple(range(1, later + 1))
+        later = self.gap + self.frames_out
+        return (later,) if self.time_axis is not None else tuple(range(self.gap + 1, later + 1))
+
+    @property
+    def span(self) -> int:
+        """Frames from the first of the input to the last of the output."""
+        return self.frames_in + self.gap + self.frames_out
 
     @property
     def quantities(self) -> tuple[Field | Given, ...]:
@@ -277,8 +295,9 @@ class Task:
     def input_type(self) -> FieldType:
         """What the network sees: frames, what is given, constants."""
         frames = self.frame_type.grades * self._blocks(self.frames_in)
-        times = self.frames_in + self.frames_out
-        given = [(g.grade,) for g in self.given for _ in range(times if g.kind == "forcing" else 1)]
+        given = [
+            (g.grade,) for g in self.given for _ in range(self.span if g.kind == "forcing" else 1)
+        ]
         return FieldType(self.algebra, (*frames, *given, *((b.grade,) for b in self.constants)))
 
     @cached_property
@@ -313,10 +332,11 @@ class Task:
 
     # --- data -------------------------------------------------------------------------------------
 
-    def check_data(self, header: Header) -> None:
-        """Raise unless the task is about these data."""
-        _check_space(self, header)
-        own = Task.from_header(header, points=self.points)
+    def check_data(self, header: Header, stride: Strides = ONE_BY_ONE) -> None:
+        """Raise unless the task is about these data, cut with a stride or a range of them."""
+        check_space(self, header)
+        seen = stride.seen(header)
+        own = Task.from_header(seen, points=self.points)
         for name, mine, theirs in (
             ("metric", self.metric, header.metric),
             ("time_axis", self.time_axis, header.time_axis),
@@ -327,25 +347,23 @@ class Task:
         ):
             if mine != theirs:
                 raise ValueError(f"task {self.name} has {name} {mine}, the data have {theirs}")
-        known = {(g.name, g.grade, g.kind) for g in header.given}
+        known = {(g.name, g.grade, g.kind) for g in seen.given}
         if missing := [g for g in self.given if (g.name, g.grade, g.kind) not in known]:
-            raise ValueError(
-                f"task {self.name} is given {missing[0]}, the data have {header.given}"
-            )
-        if any(g.name == "frame_spacing" for g in header.given):
+            raise ValueError(f"task {self.name} is given {missing[0]}, the data have {seen.given}")
+        if has_spacings(header):
             pass  # every trajectory has its own
-        elif not math.isclose(self.frame_spacing, header.frame_spacing, rel_tol=1e-3):
+        elif not math.isclose(self.frame_spacing, seen.frame_spacing, rel_tol=1e-3):
             raise ValueError(
                 f"task {self.name} has frames {self.frame_spacing} apart, the data "
-                f"{header.frame_spacing}"
+                f"{seen.frame_spacing}" + (f" with stride {stride.low}" if stride.low > 1 else "")
             )
         if self.points is not None:
             return
-        ratios = [a / b for a, b in zip(self.grid_spacing, header.spacing, strict=True)]
+        ratios = [a / b for a, b in zip(self.grid_spacing, seen.spacing, strict=True)]
         if max(ratios) > 1.001 * min(ratios):
             raise ValueError(
                 f"task {self.name} has spacing {self.grid_spacing}, the data have "
-                f"{header.spacing}: their ratios differ"
+                f"{seen.spacing}: their ratios differ"
             )
 
     def replace(self, **changes: Any) -> Task:
@@ -370,22 +388,6 @@ def default_frames(header: Header) -> int:
     if header.time_axis is None:
         return FRAMES_IN
     return max(1, min(SPACETIME_FRAMES, header.frames // 2))
-
-
-def _check_space(task: Task, header: Header) -> None:
-    """Raise unless task and data are both on a grid, or on points with the same periods."""
-    where = ["a grid" if x is None else "points" for x in (task.points, header.cloud)]
-    if where[0] != where[1]:
-        raise ValueError(
-            f"task {task.name} is about fields on {where[0]}, the data are on {where[1]}"
-        )
-    if task.points is not None and header.cloud is not None:
-        for name, mine, theirs in (
-            ("period", task.points.period or (None,) * task.dim, header.cloud.period),
-            ("weights", task.points.weighted, header.cloud.weights),
-        ):
-            if mine != theirs:
-                raise ValueError(f"task {task.name} has {name} {mine}, the data have {theirs}")
 
 
 def _signature(task: Task) -> list[tuple[str, int]]:

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from torch import Tensor
 
+from cscnn.data.fields import FRAME_SPACING, Field, Given
 from cscnn.data.source import Source
+from cscnn.data.strided import StrideLike, Strides, has_spacings, spacings
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Units:
         *,
         trajectories: int | None = None,
         displacements: Sequence[int] = (1,),
+        stride: StrideLike = 1,
         progress: Callable[[Iterable[int]], Iterable[int]] = lambda items: items,
     ) -> Units:
         """Standard deviation of each field (about zero for all but scalars), mean of scalars.
@@ -66,9 +69,12 @@ class Units:
             source: trajectories of the training split.
             trajectories: use the first so many only.
             displacements: frames over which changes are measured, see `Task.displacements`.
+            stride: stored frames from one of these frames to the next, or a range. In a range the
+                time between frames is given, and scaled for strides that are all as frequent.
             progress: wraps the sequence of trajectories, for a progress bar.
         """
-        header, path = source.header, getattr(source, "path", "the source")
+        strides, path = Strides.read(stride), getattr(source, "path", "the source")
+        header = strides.seen(source.header)
         if header.split in ("valid", "test"):
             raise ValueError(
                 f"{path} is the split {header.split!r}: scaling comes from training data"
@@ -80,31 +86,26 @@ class Units:
         numbers = dict.fromkeys(names, 0)
         first, second = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
         changes = {f.name: _MeanSquare() for f in header.fields}
+        later = [n * frames for n in strides.values for frames in displacements]
         for number in progress(range(count)):
-            for name, array in source.read(number).items():
+            arrays = source.read(number)
+            if has_spacings(header):
+                arrays[FRAME_SPACING] = spacings(source.header, arrays, strides.values)
+            for name, array in arrays.items():
                 wide = array.astype(np.float64)
                 first[name] += float(wide.sum())
                 second[name] += float(np.square(wide).sum())
                 numbers[name] += wide.size
-                for frames in displacements if name in changes else ():
+                for frames in later if name in changes else ():
                     changes[name].add(wide[frames:] - wide[:-frames])
         scale, means = {}, {}
         for quantity in header.quantities:
-            mean = first[quantity.name] / numbers[quantity.name]
-            square = second[quantity.name] / numbers[quantity.name]
+            mean, square = (
+                sums[quantity.name] / numbers[quantity.name] for sums in (first, second)
+            )
             if quantity.grade == 0:
                 means[quantity.name] = mean
-                square -= mean**2
-            noise = (
-                1e-12 * second[quantity.name] / numbers[quantity.name]
-            )  # of subtracting the mean
-            if quantity in header.given and square <= noise:
-                square = 1.0
-            if not noise < square < math.inf:
-                raise ValueError(
-                    f"{path}: field {quantity.name} has variance {square}: nothing to scale by"
-                )
-            scale[quantity.name] = math.sqrt(square)
+            scale[quantity.name] = _deviation(quantity, path, mean, square)
         return cls(scale, means, {n: c.root() for n, c in changes.items() if c.count})
 
     def _factors(self, name: str) -> tuple[float, float]:
@@ -127,6 +128,19 @@ class Units:
             scale, shift = self._factors(name)
             result[name] = x * scale + shift
         return result
+
+
+def _deviation(quantity: Field | Given, path: object, mean: float, square: float) -> float:
+    """Standard deviation from the mean and the mean square; about zero for all but scalars."""
+    variance = square if quantity.grade else square - mean**2
+    noise = 1e-12 * square  # of subtracting the mean
+    if isinstance(quantity, Given) and variance <= noise:
+        return 1.0
+    if not noise < variance < math.inf:
+        raise ValueError(
+            f"{path}: field {quantity.name} has variance {variance}: nothing to scale by"
+        )
+    return math.sqrt(variance)
 
 
 class _MeanSquare:

@@ -12,6 +12,8 @@ from torch.utils.data import Dataset
 
 from cscnn._util.checks import check_choice, check_int
 from cscnn.data.source import Source
+from cscnn.data.strided import StrideLike, Strides, read_strided
+from cscnn.forecasting.fits import check_steps
 from cscnn.forecasting.given import split
 from cscnn.forecasting.neighbours import default_task, edge_store, points_of
 from cscnn.forecasting.points import Points, stack_points
@@ -23,11 +25,11 @@ class Window(NamedTuple):
 
     Attributes:
         known: field name -> (frames_in, *space, components)
-        target: field name -> (unroll * frames_out, *space, components)
+        target: field name -> (unroll * frames_out, *space, components), after the gap of the task
         constants: what it is told beside, (constants, blades), see `Task.constants`
-        given: what it is told of this trajectory, see `Task.given`: a forcing has the frames of
-            known and target, (frames_in + unroll * frames_out, *space, components), a static field
-            is (*space, components), a constant (components,)
+        given: what it is told of this trajectory, see `Task.given`: a forcing has all frames from
+            the first known to the last of the target, (frames_in + gap + unroll * frames_out,
+            *space, components), a static field is (*space, components), a constant (components,)
         points: where the points are, of fields on points
     """
 
@@ -48,6 +50,10 @@ class Windows(Dataset[Window]):
     function of (seed, epoch, index), whoever asks and in whatever order. In mode ``"all"`` every
     window is there once, in order. With time as an axis of the grid a frame is a slice of it.
 
+    With a stride, windows begin at any stored frame. If strides are a range, a random window draws
+    one of them, all as likely, and mode ``"all"`` has the smallest. The time between frames is then
+    given, see `cscnn.data.Strided`.
+
     Args:
         source: trajectories, e.g. a `FieldFile`, or a coarse view of one.
         task: what to predict; by default the task of the data, see `Task.from_header`.
@@ -55,7 +61,8 @@ class Windows(Dataset[Window]):
         per_trajectory: windows per trajectory and epoch; by default as many as there are.
         trajectories: use the first so many only.
         unroll: forecasts in a row that the target serves.
-        seed: of the random starts and of the transform.
+        stride: stored frames from one frame of a window to the next, or a range ``(low, high)``.
+        seed: of the random starts and strides, and of the transform.
         transform: e.g. `RandomSymmetry`; gets the random numbers of (seed, epoch, index).
         dtype: of the result.
 
@@ -77,6 +84,7 @@ class Windows(Dataset[Window]):
         per_trajectory: int | None = None,
         trajectories: int | None = None,
         unroll: int = 1,
+        stride: StrideLike = 1,
         seed: int = 0,
         transform: Transform | None = None,
         dtype: torch.dtype = torch.float32,
@@ -85,19 +93,17 @@ class Windows(Dataset[Window]):
         if mode == "all" and per_trajectory is not None:
             raise ValueError("per_trajectory goes with mode 'random'")
         self.source = source
-        self.task = default_task(source) if task is None else task
-        self.task.check_data(source.header)
+        self.strides = Strides.read(stride)
+        self.task = default_task(source, self.strides) if task is None else task
+        self.task.check_data(source.header, self.strides)
         self._edges = edge_store(source, self.task)
         self.mode, self.seed = mode, seed
         self.transform, self.dtype = transform, dtype
         self.unroll = check_int("unroll", unroll, low=1)
-        self.length = self.task.frames_in + self.unroll * self.task.frames_out
-        self.starts = source.header.frames - self.length + 1
-        if self.starts < 1:
-            raise ValueError(
-                f"a window needs {self.length} frames, the trajectories have {source.header.frames}"
-                + (f": unroll fewer steps than {unroll}" if unroll > 1 else "")
-            )
+        check_steps(self.task, self.unroll * self.task.frames_out)
+        self.length = self.task.span + (self.unroll - 1) * self.task.frames_out
+        self._check_length()
+        self.starts = self._starts(self.strides.low)
         self.per_trajectory = self.starts
         if per_trajectory is not None:
             self.per_trajectory = check_int("per_trajectory", per_trajectory, low=1)
@@ -107,6 +113,21 @@ class Windows(Dataset[Window]):
             self.count = min(self.count, check_int("trajectories", trajectories, low=1))
         self._epoch = torch.zeros((), dtype=torch.int64).share_memory_()  # seen by all workers
 
+    def _check_length(self) -> None:
+        """Raise if the longest windows do not fit into a trajectory."""
+        need, frames = self.strides.span(self.length), self.source.header.frames
+        if need > frames:
+            high, unroll = self.strides.high, self.unroll
+            detail = f" ({self.length} with stride {high})" if high > 1 else ""
+            advice = f": unroll fewer steps than {unroll}" if unroll > 1 else ""
+            raise ValueError(
+                f"a window needs {need} frames{detail}, the trajectories have {frames}{advice}"
+            )
+
+    def _starts(self, stride: int) -> int:
+        """Stored frames at which a window can begin."""
+        return self.source.header.frames - (self.length - 1) * stride
+
     def set_epoch(self, epoch: int) -> None:
         """Choose other random windows; workers that are already running follow."""
         self._epoch.fill_(epoch)
@@ -115,39 +136,40 @@ class Windows(Dataset[Window]):
         return self.count * self.per_trajectory
 
     def locate(self, index: int) -> tuple[int, int]:
-        """Trajectory and first frame of a window."""
+        """Trajectory and first stored frame of a window."""
+        return self._place(index)[:2]
+
+    def _place(self, index: int) -> tuple[int, int, int, np.random.Generator]:
+        """Trajectory, first stored frame and stride of a window, and the random numbers left."""
         if not 0 <= index < len(self):
             raise IndexError(f"there are {len(self)} windows, got {index}")
+        rng = np.random.default_rng((self.seed, int(self._epoch), index))
+        stride = self.strides.low
+        if self.mode == "random" and self.strides.varies:
+            stride = int(rng.integers(stride, self.strides.high + 1))
+        number, start = index % self.count, int(rng.integers(self._starts(stride)))
         if self.mode == "all":
-            return divmod(index, self.starts)
-        start = int(self._rng(index).integers(self.starts))
-        return index % self.count, start
+            number, start = divmod(index, self.starts)
+        return number, start, stride, rng
 
     def points(self, number: int) -> Points | None:
         """Where the points of a trajectory are; None for data on a grid."""
         return None if self._edges is None else points_of(self._edges, number).to(self.dtype)
 
-    def _rng(self, index: int) -> np.random.Generator:
-        return np.random.default_rng((self.seed, int(self._epoch), index))
-
     def __getitem__(self, index: int) -> Window:
-        number, start = self.locate(index)
-        arrays = self.source.read(number, start, start + self.length)
+        number, start, stride, rng = self._place(index)
+        arrays = read_strided(self.source, number, start, self.length, stride, self.strides.varies)
         fields = {name: torch.as_tensor(a).to(self.dtype) for name, a in arrays.items()}
         fields, others = split(self.task, fields)
         seen = self.task.frames_in
         window = Window(
             {name: x[:seen] for name, x in fields.items()},
-            {name: x[seen:] for name, x in fields.items()},
+            {name: x[seen + self.task.gap :] for name, x in fields.items()},
             self._constants.clone(),
             {given.name: others[given.name] for given in self.task.given},
             self.points(number),
         )
-        if self.transform is not None:
-            rng = self._rng(index)
-            rng.integers(self.starts)  # the start has been drawn from this one
-            window = self.transform(window, rng)
-        return window
+        return window if self.transform is None else self.transform(window, rng)
 
 
 def collate(windows: list[Window]) -> Window:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from cscnn.conv.padding import WALLS
+
 T = TypeVar("T")
 
 
@@ -16,8 +18,9 @@ class Grid:
     Args:
         spacing: distance of neighbouring points, one for all axes or one per axis, in units in
             which the metric is ±1 (for spacetime c Δt and Δx).
-        padding_mode: ``"zeros"``, ``"circular"``, ``"reflect"``, ``"replicate"``, ``"symmetric"``
-            or ``"extrapolate"`` (one-sided differences), one for all axes or one per axis.
+        padding_mode: ``"zeros"``, ``"circular"``, ``"reflect"``, ``"replicate"``, ``"symmetric"``,
+            ``"extrapolate"`` (one-sided differences), ``"wall"`` or ``"conductor"`` (mirrors of
+            multivectors, see `cscnn.conv.padding`), one for all axes or one per axis.
     """
 
     spacing: float | tuple[float, ...] = 1.0
@@ -36,6 +39,11 @@ class Grid:
     def padding_modes(self, dim: int) -> tuple[str, ...]:
         """The padding mode of each axis."""
         return _per_axis("padding_mode", self.padding_mode, dim)
+
+    def component_modes(self, dim: int) -> tuple[str, ...]:
+        """The same for channels that do not know how they transform: at walls they repeat."""
+        modes = self.padding_modes(dim)
+        return tuple("symmetric" if mode in WALLS else mode for mode in modes)
 
 
 def _per_axis(name: str, value: T | tuple[T, ...], dim: int) -> tuple[T, ...]:

@@ -80,6 +80,7 @@ def test_smoke(smoke, capsys):
         "split": "test",
         "trajectories": 3,
         "windows": 6,
+        "stride": 1,
         "rollouts": 3,
     }
     symmetry = evaluation.symmetry

@@ -15,6 +15,7 @@ from cscnn.data.simulators import (
     SineGordon,
     exact_simulator,
 )
+from cscnn.data.strided import strided_header
 from cscnn.forecasting import Forecaster, Task, Units, Window
 from cscnn.forecasting.evaluation.observers import (
     Observer,
@@ -177,6 +178,23 @@ def test_observers_see_cells(coarsen):
     np.testing.assert_allclose(window.known["gradient"], expected, atol=1e-12)
     errors = boosted_errors(zero, header, count=1, rapidities=(0.0,))
     assert errors.relative_l2 == pytest.approx([1.0])
+
+
+@pytest.mark.parametrize("coarsen", [1, 2])
+def test_observers_see_strides(coarsen):
+    """Every other frame, or every other cell, before the middle of the trajectory."""
+    header = strided_header(coarse_header(SINE_GORDON.describe(0, "test"), coarsen), 2)
+    task = Task.from_header(header, frames_in=2)
+    zero = stub(task, torch.zeros_like, coarsen=coarsen)
+    observer = Observer(exact_simulator(header), zero)
+    (solution,) = observer.draw(header, 1, 0.0)
+    window = observer.window(solution, IDENTITY)
+    frames = SINE_GORDON.observe(solution)["gradient"].numpy()
+    cells = frames.reshape(24 // coarsen, coarsen, 24 // coarsen, coarsen, 2).mean((1, 3))
+    middle = 12 // coarsen
+    known, target = cells[middle - 4 : middle : 2], cells[middle : middle + 4 : 2]
+    np.testing.assert_allclose(window.known["gradient"][0], known, atol=1e-12)
+    np.testing.assert_allclose(window.target["gradient"][0], target, atol=1e-12)
 
 
 def test_unknown_solutions(generator):

@@ -74,6 +74,16 @@ ROLLOUTS = [
     ("--training.weights.sine=-1", "the weight of sine must be at least 0 and finite, got -1"),
     ('--training.weights {"sine":0,"cosine":0,"gradient":0}', "all fields have weight 0"),
     ("--model.predict future", "model.predict must be one of state, change, got 'future'"),
+    ("--data.stride 0", "data.stride must be a number of frames of at least 1"),
+    ("--data.stride [4,1]", "or a range of them from small to large such as [1, 4], got [4, 1]"),
+    ("--data.stride [1,2,3]", "such as [1, 4], got [1, 2, 3]"),
+    ("--data.stride x", "data.stride"),
+    ("--data.stride [1,2]", "stride must be one number, got the range [1, 2]"),
+    ("--data.stride 3 --data.frames_in 4",
+     "a window needs 22 frames (8 with stride 3), the trajectories have 16"),
+    ("--data.gap=-1", "data.gap must be at least 0, got -1"),
+    ("--data.gap 2", "change frames_out, and leave out gap=2"),
+    ("--data.gap 2 --training.unroll 2", "a forecast after a gap cannot be fed back"),
 ]  # fmt: skip
 
 
@@ -163,7 +173,11 @@ def test_help_lists_the_losses(
     with pytest.raises(SystemExit):
         parse(["--help"])
     text = " ".join(capsys.readouterr().out.split())
-    assert "--training.loss LOSS what is minimised: mse, relative, h1, mine (default: mse)" in text
+    assert (
+        "--training.loss LOSS what is minimised: mse: mean square error of all components" in text
+    )
+    for name in LOSSES:
+        assert f"{name}: " in text.split("--training.loss LOSS")[-1]
 
 
 def test_the_loss_is_the_one_that_is_asked_for(data: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ pytest.importorskip("scipy")
 from cscnn.cli import main
 from cscnn.data import open_fields
 from cscnn.forecasting import Forecaster, Run, TrainConfig, evaluate
+from cscnn.forecasting.predict import predict
 from cscnn.forecasting.training.train import train
 from tests.forecasting.training.runs import QUIET, config, make_data, same
 from tests.forks import fork, needs_fork
@@ -104,6 +105,20 @@ def test_kills_leave_no_trace(sound: Path, tmp_path: Path) -> None:
     assert os.WIFSIGNALED(status)
     assert len(Run(disturbed.folder).metrics()) < 3
     assert same(expected, train(disturbed))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"data__stride": 2}, {"data__stride": [1, 2]}, {"data__gap": 2}]
+)
+def test_strides_and_gaps(changes: dict, sound: Path, tmp_path: Path) -> None:
+    run = train(options(sound, tmp_path / "run", trainer__epochs=1, **changes))
+    evaluation, _ = evaluate(run, windows=4)
+    assert evaluation.symmetry.translation < 1e-12
+    forecaster, steps = run.forecaster(), 1 if "data__gap" in changes else 2
+    predict(forecaster, sound / "test.h5", tmp_path / "later.h5", steps=steps)
+    with open_fields(tmp_path / "later.h5") as later, run.source("test") as truth:
+        assert later.sizes == truth.sizes
+        assert later.header.frame_spacing == pytest.approx(forecaster.task.frame_spacing)
 
 
 @pytest.mark.slow

@@ -1,7 +1,8 @@
 """A run that was interrupted between two epochs ends with the same weights, whatever its options.
 
 Every pair of values of the options occurs together in one of six runs, not in all 1024 of them.
-All of them unroll two steps; tests/forecasting/training/test_resume.py has those that do not.
+All of them unroll two steps and draw strides; tests/forecasting/training/test_resume.py has those
+that do not.
 """
 
 import itertools
@@ -85,7 +86,7 @@ def test_resumed_runs_are_the_same(row: tuple[str, ...], fluid: Path, tmp_path: 
     def options(name: str) -> TrainConfig:
         changes = {change: CHANGES[change] for change in row}
         tiny = {"model__width": 1, "model__options": {"blocks": 1, "kernel_size": 3}}
-        tiny["training__unroll"] = 2
+        tiny |= {"training__unroll": 2, "data__stride": [1, 2], "data__frames_in": 1}
         short = {"trainer__epochs": 2, "optimizer__schedule": "constant", "data__valid_windows": 2}
         return config(fluid, tmp_path / name, "navier_stokes", **{**tiny, **short, **changes})
 

@@ -13,6 +13,7 @@ from cscnn.forecasting.training.callbacks import RunFolder
 from cscnn.forecasting.training.command import parse
 from cscnn.forecasting.training.plan import plan
 from cscnn.forecasting.training.train import train
+from cscnn.forecasting.unroll import Unroll
 from tests.forecasting.training.runs import QUIET, config, make_data
 from tests.forecasting.training.test_pairs import OPTIONS
 from tests.networks.tiny import need
@@ -43,6 +44,19 @@ def test_steps_grow_in_equal_parts() -> None:
     assert steps(2, 0) == [2] * 8
 
 
+def test_pushforward_draws_the_number_of_steps_of_each_batch() -> None:
+    """A first step must be asked for too, or networks learn cycles that start with any state."""
+    drawn = LearningConfig(unroll=3, grow=2, pushforward=True)
+    steps = [[drawn.unrolled(e, b).steps for b in range(300)] for e in range(4)]
+    assert [{*row} for row in steps] == [{1}, {1, 2}, {1, 2, 3}, {1, 2, 3}]
+    assert min(steps[2].count(k) for k in (1, 2, 3)) > 70
+    assert steps[2] != steps[3]
+    assert steps[2] == [drawn.unrolled(2, b).steps for b in range(300)]  # as after resuming
+    assert drawn.unrolled(2).steps == 3
+    through = LearningConfig(unroll=3)  # the control: with all gradients there is nothing to draw
+    assert {through.unrolled(0, b).steps for b in range(20)} == {3}
+
+
 def test_best_weights_are_of_the_last_number_of_steps(
     fluid: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,7 +80,7 @@ def test_best_weights_are_of_the_last_number_of_steps(
     assert [row["unroll"] for row in Run(options.folder).metrics()] == [1, 2, 2, 2]
 
 
-def test_validation_stays_one_step(fluid: Path, tmp_path: Path) -> None:
+def test_validation_forecasts_as_many_steps_as_training(fluid: Path, tmp_path: Path) -> None:
     options = config(fluid, tmp_path / "run", "navier_stokes", trainer__epochs=1,
                      training__unroll=2, training__noise=0.5, model__predict="change",
                      training__weights={"smoke": 3.0}, training__loss="relative")  # fmt: skip
@@ -74,9 +88,11 @@ def test_validation_stays_one_step(fluid: Path, tmp_path: Path) -> None:
     forecaster = run.forecaster()
     assert forecaster.predicts == "change"
     with run.source("valid") as source, torch.no_grad():
-        windows = Windows(source, forecaster.task, mode="all")
-        loss = forecaster.loss(collate(list(windows)), "relative", {"smoke": 3.0})
-    assert run.metrics()[0]["valid_loss"] == pytest.approx(loss.item(), rel=1e-5)
+        windows = collate(list(Windows(source, forecaster.task, mode="all", unroll=2)))
+        options = ("relative", {"smoke": 3.0})
+        loss, single = (forecaster.loss(windows, *options, Unroll(n)).item() for n in (2, 1))
+    assert run.metrics()[0]["valid_loss"] == pytest.approx(loss, rel=1e-5)
+    assert abs(loss - single) > 1e-3 * loss  # the control
 
 
 def test_noise_is_on_training_inputs(fluid: Path, tmp_path: Path) -> None:

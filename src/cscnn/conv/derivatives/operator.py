@@ -13,7 +13,7 @@ from cscnn.conv.derivatives.engine import convolve, gradients
 from cscnn.conv.derivatives.plan import Differences
 from cscnn.conv.direct import conv_nd
 from cscnn.conv.gradients import register_gradients
-from cscnn.conv.padding import MODES, pad
+from cscnn.conv.padding import MODES, WALLS, pad
 from cscnn.conv.precision import full_precision
 from cscnn.kernels.differential import DifferentialKernel
 
@@ -36,8 +36,9 @@ def derivative_conv(
     Returns:
         (batch, c_out·n, *grid)
     """
-    amounts = zip(padding, x.shape[2:], strict=True)
-    outside = tuple(p if size > LONGEST else 0 for p, size in amounts)
+    axes = zip(padding, padding_mode, x.shape[2:], strict=True)
+    # one matrix serves all components, which differ at walls
+    outside = tuple(p if mode in WALLS or size > LONGEST else 0 for p, mode, size in axes)
     with full_precision(x.device.type):
         weights = kernel.operator_weights()
     return operator(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cscnn.data.fields import Background, Given
+from cscnn.data.fields import FRAME_SPACING, Background, Given
 from cscnn.data.readers.checks import (
     SPLITS,
     by_trajectory,
@@ -98,11 +98,11 @@ class NavierStokesFile(PDEArenaFile):
             raise ValueError(f"dataset {group['dt'].name} must be positive, got {steps.min()}")
         known = {
             "buoyancy": np.stack([0 * buoyancy, buoyancy], -1),
-            "frame_spacing": steps[:, None],
+            FRAME_SPACING: steps[:, None],
         }
         #: constants that differ between trajectories, (trajectories, components)
         self._constants = {n: values for n, values in known.items() if (values != values[0]).any()}
-        given = (Given("buoyancy", 1, "constant"), Given("frame_spacing", 0, "constant", "s"))
+        given = (Given("buoyancy", 1, "constant"), Given(FRAME_SPACING, 0, "constant", "s"))
         background = Background("buoyancy", 1, (0.0, float(buoyancy[0])))
         if self.centre:
             self._check_walls(group)
@@ -120,9 +120,7 @@ class NavierStokesFile(PDEArenaFile):
                 spacing=spacing,
                 frames=shape[1],
                 grid=grid,
-                frame_spacing=float(
-                    steps.mean() if "frame_spacing" in self._constants else steps[0]
-                ),
+                frame_spacing=float(steps.mean() if FRAME_SPACING in self._constants else steps[0]),
                 backgrounds=() if "buoyancy" in self._constants else (background,),
                 given=tuple(g for g in given if g.name in self._constants),
                 generator="pdearena_navier_stokes",

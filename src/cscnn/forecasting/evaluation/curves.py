@@ -10,7 +10,11 @@ from torch import Tensor
 
 from cscnn.data import Header
 from cscnn.forecasting.evaluation import metrics
-from cscnn.forecasting.evaluation.lifetimes import correlation_frames, persistence_frames
+from cscnn.forecasting.evaluation.lifetimes import (
+    correlation_frames,
+    persistence_frames,
+    time_of,
+)
 from cscnn.forecasting.evaluation.quantities import DataQuantity, quantities_of
 from cscnn.forecasting.evaluation.residuals import ForecastResiduals
 from cscnn.forecasting.evaluation.results import (
@@ -90,11 +94,12 @@ class RolloutCurves:
         total = self._curves(self._total)
         frames, spacing = total["correlation_frames"], self.header.frame_spacing
         steps = range(1, 1 + len(total["persistence"]))
+        times = [spacing * (self.task.gap + step) for step in steps]
         return RolloutErrors(
             **total,
             steps=list(steps),
-            times=[spacing * step for step in steps],
-            correlation_time=None if frames is None else spacing * frames,
+            times=times,
+            correlation_time=None if frames is None else time_of(frames, times),
             stable_steps=min(self.stable),
             stable=self.stable,
             fields={

@@ -31,6 +31,7 @@ def evaluate(
     batch: int = 8,
     seed: int = 0,
     quiet: bool = True,
+    stride: int | None = None,
 ) -> tuple[Evaluation, Samples]:
     """Measure a forecaster: the same numbers each time, those of cost aside.
 
@@ -46,6 +47,7 @@ def evaluate(
         batch: windows that are computed together.
         seed: of random choices.
         quiet: show no progress.
+        stride: stored frames from one frame to the next; by default the smallest of training.
 
     Returns:
         the numbers, and the rollout of one trajectory for pictures.
@@ -54,7 +56,7 @@ def evaluate(
         check_int(name, value, low=1)
     name, run, forecaster = _load(forecaster, device)
     with _open(name, run, split, data) as source:
-        evaluator = Evaluator(forecaster, source, batch, quiet)
+        evaluator = Evaluator(forecaster, source, batch, quiet, stride)
         steps = evaluator.steps(steps)  # an error now, not after the long part
         chosen = evaluator.choose(windows, seed)
         count = min(trajectories, len(source))
@@ -64,13 +66,7 @@ def evaluate(
             run=name,
             model=_model_info(forecaster),
             task=forecaster.task,
-            data=DataInfo(
-                path=str(source.path),
-                split=source.header.split or split,
-                trajectories=len(source),
-                windows=len(chosen),
-                rollouts=count,
-            ),
+            data=_data_info(evaluator, source, split, len(chosen), count),
             one_step=one_step,
             rollout=rollout,
             symmetry=_in_double_precision(evaluator, source).symmetry(chosen, seed),
@@ -110,9 +106,22 @@ def _model_info(forecaster: Forecaster) -> ModelInfo:
     return ModelInfo(forecaster.name, forecaster.n_parameters(), options)
 
 
+def _data_info(
+    evaluator: Evaluator, source: FieldSource, split: str, windows: int, rollouts: int
+) -> DataInfo:
+    return DataInfo(
+        path=str(source.path),
+        split=source.header.split or split,
+        trajectories=len(source),
+        windows=windows,
+        rollouts=rollouts,
+        stride=evaluator.stride,
+    )
+
+
 def _in_double_precision(evaluator: Evaluator, source: FieldSource) -> Evaluator:
     """The evaluator itself, or one on the CPU if its device does not compute in float64."""
     if metrics.has_float64(evaluator.forecaster.device):
         return evaluator
     on_cpu = copy.deepcopy(evaluator.forecaster).cpu()
-    return Evaluator(on_cpu, source, evaluator.batch, evaluator.quiet)
+    return Evaluator(on_cpu, source, evaluator.batch, evaluator.quiet, evaluator.stride)

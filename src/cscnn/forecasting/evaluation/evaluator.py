@@ -49,13 +49,20 @@ class Evaluator:
         source: data of its task, on their own grid.
         batch: windows that are computed together.
         quiet: show no progress.
+        stride: see `Forecaster.view`.
     """
 
     def __init__(
-        self, forecaster: Forecaster, source: FieldSource, batch: int = 8, quiet: bool = True
+        self,
+        forecaster: Forecaster,
+        source: FieldSource,
+        batch: int = 8,
+        quiet: bool = True,
+        stride: int | None = None,
     ):
         self.forecaster, self.task = forecaster, forecaster.task
-        self.source = forecaster.view(source)
+        self.stride = forecaster.stride.choose(stride)
+        self.source = forecaster.view(source, self.stride)
         self.batch, self.quiet = batch, quiet
         self.windows = Windows(self.source, self.task, mode="all")
         header = self.source.header
@@ -119,15 +126,17 @@ class Evaluator:
         return split(self.task, stacked)
 
     def steps(self, wanted: int | None) -> int:
-        """Frames of a rollout; by default all there are."""
-        start, frames = self.task.frames_in, self.source.header.frames
-        most = frames - start
+        """Frames of a rollout; by default all there are, or after a gap those of one forecast."""
+        start, frames = self.task.frames_in + self.task.gap, self.source.header.frames
+        most = min(frames - start, self.task.frames_out) if self.task.gap else frames - start
         if self._forced(most) > most:
             most -= most % self.task.frames_out
         if wanted is not None and not 1 <= wanted <= most:
             raise ValueError(
                 f"{self.source.path} has trajectories of {frames} frames, of which the forecaster "
-                f"takes {start}: a rollout can have 1 to {most} steps, got {wanted}"
+                f"takes {self.task.frames_in}"
+                + (f" and leaves out {self.task.gap}" if self.task.gap else "")
+                + f": a rollout can have 1 to {most} steps, got {wanted}"
             )
         return most if wanted is None else wanted
 
@@ -203,7 +212,8 @@ class Evaluator:
         begins = range(0, count, self.batch)
         for begin in Bar("batches", quiet=self.quiet).over("rollout", begins):
             numbers = range(begin, min(begin + self.batch, count))
-            frames, given = self.trajectories(numbers, start + self._forced(steps))
+            length = start + self.task.gap + self._forced(steps)
+            frames, given = self.trajectories(numbers, length)
             known = {name: x[:, :start] for name, x in frames.items()}
             points = self.points(numbers)
             forecast = rollout(self.forecaster, frames, steps, given=given, points=points)
@@ -223,7 +233,7 @@ class Evaluator:
         positions = None if points is None else points.positions[inside].cpu().numpy()
         steps = next(iter(forecast.target.values())).shape[1]
         spacing = self.source.header.frame_spacing
-        times = spacing * np.arange(1, steps + 1, dtype=np.float64)
+        times = spacing * (self.task.gap + np.arange(1, steps + 1, dtype=np.float64))
         return Samples(beginning, target, prediction, times.astype(np.float32), positions)
 
     # --- symmetry ---------------------------------------------------------------------------------

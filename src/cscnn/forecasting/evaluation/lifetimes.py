@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 #: Correlation below which a forecast counts as lost.
 THRESHOLD = 0.8
 
@@ -46,6 +48,20 @@ def correlation_frames(
     """
     kept = [*correlation[:stable], *[0.0] * (len(correlation) - stable)]
     return crossing([threshold - value for value in kept], start=threshold - 1)
+
+
+def time_of(frames: float, times: Sequence[float]) -> float:
+    """The time after so many predicted frames, by linear interpolation.
+
+    Args:
+        frames: from 0 on.
+        times: of the predicted frames; the newest known one is at 0.
+
+    Example:
+        >>> time_of(1.5, [2.0, 3.0])
+        2.5
+    """
+    return float(np.interp(frames, range(len(times) + 1), [0.0, *times]))
 
 
 def persistence_frames(

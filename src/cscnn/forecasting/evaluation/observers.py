@@ -173,13 +173,15 @@ class Observer:
     def __init__(self, simulator: ExactSimulator[Any], forecaster: Forecaster) -> None:
         task, header = forecaster.task, simulator.header()
         self.forecaster, self.simulator = forecaster, simulator
-        self.block = simulator.with_frames(task.frames_in * forecaster.coarsen)
+        #: stored frames from one frame of the network to the next
+        self.every = round(task.frame_spacing / header.frame_spacing)
+        self.block = simulator.with_frames(task.frames_in * self.every)
         unit = torch.zeros(header.algebra.dim, dtype=torch.float64)
         unit[0] = header.frame_spacing
         #: from the first event of the input to the first new one, about which frames are boosted
         self.past = self.block.header().frames * unit
         #: from the input to the output, for an observer at rest
-        self.displacement = task.frames_out * forecaster.coarsen * unit
+        self.displacement = task.frames_out * self.every * unit
         self.centre = header.frames / 2 * unit  #: the first new event of the solution
 
     def draw(self, header: Header, count: int, rapidity: float) -> list[Solution]:
@@ -229,7 +231,9 @@ class Observer:
     def _fields(self, solution: Solution) -> Fields:
         """(1, frames, *space, components), in the precision of the network."""
         made = self.forecaster
-        return {
-            name: average_cells(x, made.coarsen, time=True)[None].to(made.device, made.dtype)
+        cells = {
+            name: average_cells(x, made.coarsen, time=True)
             for name, x in self.block.observe(solution).items()
         }
+        stride = self.every // made.coarsen
+        return {name: x[None, ::stride].to(made.device, made.dtype) for name, x in cells.items()}

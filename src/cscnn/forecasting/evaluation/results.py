@@ -244,13 +244,14 @@ class ModelInfo:
 
 @dataclass(frozen=True)
 class DataInfo:
-    """On which data: the file, and how many windows and rollouts of them."""
+    """On which data: the file, how many windows and rollouts, and the stride between frames."""
 
     path: str
     split: str
     trajectories: int
     windows: int
     rollouts: int
+    stride: int = 1
 
 
 @dataclass(frozen=True)

@@ -49,19 +49,22 @@ def rollout(
     Args:
         forecaster: whose forecasts are fed back, see `Forecaster.roll_out`.
         frames: trajectories, field name -> (batch, frames, *space, components).
-        steps: frames to predict; by default all that are there to compare with.
+        steps: frames to predict; by default all that are there to compare with, or after a gap
+            those of one forecast.
         bound: a trajectory is given up when a value is farther from the middle of the data than
             this times their range. The data are all trajectories here.
         given: what is given to the trajectories; a forcing in all of their frames.
         points: of fields on points.
     """
-    start = forecaster.task.frames_in
-    most = min(x.shape[1] for x in frames.values()) - start
+    task = forecaster.task
+    start, first = task.frames_in, task.frames_in + task.gap
+    length = min(x.shape[1] for x in frames.values())
+    most = min(length - first, task.frames_out) if task.gap else length - first
     steps = most if steps is None else steps
     if not 1 <= steps <= most:
         raise ValueError(
-            f"a rollout needs at least 1 step and {start} frames to start from; the trajectories "
-            f"of {most + start} frames allow 1 to {most}, got {steps}"
+            f"a rollout needs at least 1 step and {first} frames before it; the trajectories "
+            f"of {length} frames allow 1 to {most}, got {steps}"
         )
     guard = _Guard(frames, bound)
     known = {name: x[:, :start] for name, x in frames.items()}
@@ -74,7 +77,7 @@ def rollout(
         frame = predicted[name].to(x)
         frame = torch.cat([frame, frame.new_zeros(len(frame), missing, *frame.shape[2:])], 1)
         prediction[name] = _keep(stable, frame, torch.nan)
-    target = {name: x[:, start:][:, :steps] for name, x in frames.items()}
+    target = {name: x[:, first:][:, :steps] for name, x in frames.items()}
     return Rollout(prediction, target, stable.sum(1), dict(given or {}), points)
 
 

@@ -40,7 +40,7 @@ def _head(evaluation: Evaluation) -> str:
     return (
         f"{evaluation.run}: {model.name}, {model.parameters:,} parameters\n"
         f"{data.windows} windows of {data.trajectories} trajectories, split {data.split}, "
-        f"{data.path}"
+        f"{data.path}" + (f", stride {data.stride}" if data.stride > 1 else "")
     )
 
 

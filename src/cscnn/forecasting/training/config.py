@@ -9,6 +9,7 @@ from typing import Any
 
 from cscnn._util.checks import check_choice, check_int
 from cscnn._util.jsonform import from_json, to_json
+from cscnn.data.strided import Strides
 from cscnn.forecasting.constraints import read_constraints
 from cscnn.forecasting.forecaster import PREDICTIONS
 from cscnn.forecasting.training.learning import LearningConfig
@@ -39,17 +40,27 @@ class DataConfig:
         frames_out: frames that it predicts; by default 1. With time as an axis of the grid the
             forecast is later by as many frames; by default frames_in.
         coarsen: points per axis that are joined to a cell, of which the model sees the mean.
+        stride: stored frames from one frame of a window to the next: with 2 every other frame is
+            left out, and forecasts go in steps twice as long. A range such as [1, 4] draws a stride
+            for each training window, and the model is told the time between frames, so that one
+            model forecasts in steps of several lengths. Validation has the smallest.
+        gap: frames (after the stride) between the newest that the model sees and the first that it
+            predicts, for direct forecasts of a later time. Such forecasts cannot be fed back.
         per_trajectory: random windows per trajectory and epoch; by default as many as there are.
         trajectories: use the first so many of the training file only.
         valid_windows: validate on at most so many windows, evenly spread.
         augment: turn and reflect training windows by random symmetries of the grid.
         open_padding: what the network sees beyond open borders: zeros, replicate, or extrapolate,
             which differential kernels need.
+        wall_padding: what the network sees beyond walls: wall, the mirror image, in which vectors
+            lose their normal part at the wall (equivariant networks; others repeat all components);
+            conductor, for electric fields; symmetric repeats all components for every network.
         margin: points at open borders of space that losses and metrics leave out. With time as an
             axis of the grid by default as many as the network sees, else none.
         constants: tell the network what is known beside the fields: what the data are given
-            (obstacles, forcing, viscosity), the direction of gravity, or by how much the forecast
-            is later. false trains one that is not told, for comparison.
+            (obstacles, forcing, viscosity), the direction of gravity, by how much the forecast is
+            later, or the time between frames if data.stride is a range. false trains one that is
+            not told, for comparison.
         batch: windows per step, over all devices.
         workers: processes that load data, per device.
         radius: of data on points: a point hears those within this distance. By default such that
@@ -63,11 +74,14 @@ class DataConfig:
     frames_in: int | None = None
     frames_out: int | None = None
     coarsen: int = 1
+    stride: int | list[int] = 1
+    gap: int = 0
     per_trajectory: int | None = None
     trajectories: int | None = None
     valid_windows: int | None = None
     augment: bool = False
     open_padding: str = "zeros"
+    wall_padding: str = "wall"
     margin: int | None = None
     constants: bool = True
     batch: int = 8
@@ -205,6 +219,12 @@ class TrainConfig:
         if not self.data.train:
             raise ValueError("the run needs training data: --data.train FILE")
         read_constraints(self.model.constraints)
+        Strides.read(self.data.stride, "data.stride")
+        if self.data.gap and self.training.unroll > 1:
+            raise ValueError(
+                f"data.gap={self.data.gap} does not go with training.unroll={self.training.unroll}"
+                ": a forecast after a gap cannot be fed back. For longer steps take data.stride"
+            )
         self.training.check(self.trainer.epochs)
         check_choice("model.predict", self.model.predict, PREDICTIONS)
         self._check_numbers()
@@ -221,7 +241,7 @@ class TrainConfig:
 
     def _check_numbers(self) -> None:
         least = {
-            "seed": 0, "data.workers": 0, "optimizer.warmup": 0,
+            "seed": 0, "data.workers": 0, "data.gap": 0, "optimizer.warmup": 0,
             "data.coarsen": 1, "data.batch": 1, "trainer.epochs": 1,
             "trainer.accumulate": 1, "trainer.devices": 1, "trainer.nodes": 1,
         }  # fmt: skip

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from cscnn._util.checks import check_int
 from cscnn.forecasting.losses import get_loss
 from cscnn.forecasting.unroll import Unroll
@@ -22,8 +24,9 @@ class LearningConfig:
             the steps, and a training step takes as many times longer.
         grow: epochs over which the number of unrolled steps rises from 1 to unroll, in equal parts;
             0 for all of them from the beginning.
-        pushforward: only the last of the unrolled steps has a loss and gradients. The steps before
-            it make the kind of input that a rollout will see, at the price of a forward pass each.
+        pushforward: each batch draws how many steps it unrolls, from 1 to unroll, and only the last
+            of them has a loss and gradients. The steps before it make the kind of input that a
+            rollout will see, at the price of a forward pass each.
         noise: standard deviation of Gaussian noise on the inputs, as a fraction of the size of each
             field, e.g. 0.01: the model learns to correct small errors. It costs no time.
         recompute_steps: compute unrolled steps again in the backward pass: the memory of one step
@@ -62,9 +65,19 @@ class LearningConfig:
         if not 0 <= self.noise < math.inf:
             raise ValueError(f"training.noise must be at least 0 and finite, got {self.noise}")
 
-    def unrolled(self, epoch: int) -> Unroll:
-        """How an epoch is unrolled: a function of its number only, so that resuming is exact."""
+    def unrolled(self, epoch: int, batch: int | None = None) -> Unroll:
+        """How a batch is unrolled: a function of these numbers only, so that resuming is exact.
+
+        With pushforward the number of steps is drawn for each batch. If it were the same for all,
+        nothing would ask for a good first step: a network learns a cycle of so many steps instead.
+
+        Args:
+            epoch: its number.
+            batch: its number in the epoch; None for the longest of the epoch.
+        """
         steps = self.unroll
         if epoch < self.grow:
             steps = min(steps, 1 + steps * epoch // self.grow)
+        if self.pushforward and batch is not None:
+            steps = int(np.random.default_rng((epoch, batch)).integers(1, steps + 1))
         return Unroll(steps, self.pushforward, self.recompute_steps)

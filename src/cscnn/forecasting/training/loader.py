@@ -15,6 +15,8 @@ from torch.utils.data import DataLoader, Sampler, Subset
 from cscnn._util.progress import Bar
 from cscnn.data import FieldSource, open_fields
 from cscnn.data.coarse import coarse
+from cscnn.data.stated import stated
+from cscnn.data.strided import Strides
 from cscnn.forecasting.augment import InTurn, RandomNoise, RandomSymmetry
 from cscnn.forecasting.neighbours import find_neighbours
 from cscnn.forecasting.task import Task
@@ -100,6 +102,7 @@ class WindowData(lightning.LightningDataModule):
     Attributes:
         source: the training data as they are stored.
         task: what the windows are about.
+        strides: stored frames from one frame of a window to the next.
         noise: on the inputs of training windows, or None.
     """
 
@@ -123,13 +126,17 @@ class WindowData(lightning.LightningDataModule):
             raise ValueError(
                 f"data.trajectories={limit}, but {self.source.path} has {len(self.source)}"
             )
+        self.strides = Strides.read(config.stride, "data.stride")
+        header = coarse(self.source, config.coarsen).header
         self.task = Task.from_header(
-            coarse(self.source, config.coarsen).header,
+            self.strides.seen(header),
             frames_in=config.frames_in,
             frames_out=config.frames_out,
             constants=config.constants,
             open_padding=config.open_padding,
+            wall_padding=config.wall_padding,
             margin=config.margin or 0,
+            gap=config.gap,
             points=self._search(),
         )
 
@@ -170,8 +177,9 @@ class WindowData(lightning.LightningDataModule):
         """Raise if validation or test data are missing or of another task: now, not after hours."""
         self.valid_windows()
         if self.config.test:
-            with coarse(open_fields(self.config.test), self.config.coarsen) as test:
-                self.task.check_data(test.header)
+            source = stated(open_fields(self.config.test), self.task.given)
+            with coarse(source, self.config.coarsen) as test:
+                self.task.check_data(test.header, self.strides)
 
     def grid(self) -> tuple[int, ...]:
         """Points along each axis of the network's input."""
@@ -180,16 +188,19 @@ class WindowData(lightning.LightningDataModule):
 
     def fit_units(self, bar: Bar) -> Units:
         """The units in which a network shall learn from these data."""
+        joined = 1 if self.task.time_axis is None else self.config.coarsen  # frames of the files
         return Units.fit(
             self.source,
             trajectories=self.config.trajectories,
-            displacements=self.task.displacements,
+            displacements=[joined * frames for frames in self.task.displacements],
+            stride=self.strides,
             progress=lambda numbers: bar.over("fitting units", list(numbers)),
         )
 
     def _windows(self, source: FieldSource, **options: Any) -> Windows:
         """Windows of a source, as the network sees it."""
-        return Windows(coarse(source, self.config.coarsen), self.task, **options)
+        seen = coarse(stated(source, self.task.given), self.config.coarsen)
+        return Windows(seen, self.task, stride=self.strides, **options)
 
     def train_windows(self) -> Windows:
         """The training windows."""
@@ -208,7 +219,8 @@ class WindowData(lightning.LightningDataModule):
         """The validation windows."""
         if not self.config.valid:
             return None
-        windows = self._windows(self._open("valid", "validate with"), mode="all")
+        source = self._open("valid", "validate with")
+        windows = self._windows(source, mode="all", unroll=self.unroll)
         most = self.config.valid_windows
         if most is None or most >= len(windows):
             return windows

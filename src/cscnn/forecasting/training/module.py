@@ -76,7 +76,7 @@ class TrainingModule(lightning.LightningModule):
 
     @property
     def unrolled(self) -> Unroll:
-        """How this epoch is unrolled."""
+        """How this epoch is unrolled, at most."""
         return self.learning.unrolled(self.current_epoch)
 
     def forward(self, window: Window, unroll: Unroll = ONE_STEP) -> Tensor:
@@ -84,7 +84,7 @@ class TrainingModule(lightning.LightningModule):
         return self.forecaster.loss(window, self.learning.loss, self.learning.weights, unroll)
 
     def training_step(self, batch: Window, batch_idx: int) -> Tensor:
-        loss: Tensor = self(batch, self.unrolled)
+        loss: Tensor = self(batch, self.learning.unrolled(self.current_epoch, batch_idx))
         value = float(self.trainer.strategy.reduce(loss.detach().clone(), reduce_op="mean"))
         self._check_finite("loss", value, f", batch {batch_idx}")
         self.train_mean.update(loss.detach(), weight=len(batch.constants))
@@ -107,7 +107,8 @@ class TrainingModule(lightning.LightningModule):
         self.train_mean.reset()
 
     def validation_step(self, batch: Window, batch_idx: int) -> None:
-        self.valid_mean.update(self(batch), weight=len(batch.constants))
+        steps = Unroll(self.learning.unroll)  # what is trained is what selects the best weights
+        self.valid_mean.update(self(batch, steps), weight=len(batch.constants))
 
     def on_validation_epoch_end(self) -> None:
         mean = self.valid_mean.compute()

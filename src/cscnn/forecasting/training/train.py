@@ -315,6 +315,7 @@ def build_forecaster(config: TrainConfig, data: WindowData, units: Units) -> For
         config.data.coarsen,
         model.predict,
         model.constraints,
+        config.data.stride,
         params=model.params,
         calibrate=model.calibrate,
         **{**model.options, **width},

@@ -85,7 +85,7 @@ class CliffordResNet(nn.Module):
             )
         layers = require("cliffordlayers.nn.modules.groupnorm", "CliffordResNet", "baselines")
         group_norm = getattr(layers, f"CliffordGroupNorm{dim}d")
-        modes = grid.padding_modes(dim)
+        modes = grid.component_modes(dim)
         self.network = ResidualNet(
             c_in,
             c_out,

@@ -163,7 +163,7 @@ class ConvNeXtUNet(nn.Module):
         check_int("levels", levels, low=1)
         check_int("blocks_per_level", blocks_per_level, low=1)
         finest_hidden = check_int("hidden", HIDDEN * width if hidden is None else hidden, low=1)
-        modes = grid.padding_modes(dim)
+        modes = grid.component_modes(dim)
 
         def blocks(level: int, count: int = blocks_per_level) -> nn.Module:
             sizes = width * 2**level, finest_hidden * 2**level

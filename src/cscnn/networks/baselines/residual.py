@@ -107,7 +107,7 @@ class ResNet(ResidualNet):
         grid: Grid = Grid(),
     ):
         at_most_3d("ResNet", dim)
-        modes = grid.padding_modes(dim)
+        modes = grid.component_modes(dim)
         super().__init__(
             c_in,
             c_out,

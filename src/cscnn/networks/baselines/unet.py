@@ -108,7 +108,7 @@ class UNet(nn.Module):
         super().__init__()
         at_most_3d("UNet", dim)
         check_int("blocks_per_level", blocks_per_level, low=1)
-        modes = grid.padding_modes(dim)
+        modes = grid.component_modes(dim)
         outer, within = split_width(width)
 
         def block(before: int, after: int, skipped: int = 0) -> nn.Module:

@@ -58,6 +58,7 @@ def _lead(runs: Sequence[Contents]) -> str:
     fields = listing([field.name for field in task.fields])
     before = f"{task.frames_in} frames" if task.frames_in > 1 else "frame"
     after = f"next {task.frames_out} frames" if task.frames_out > 1 else "next frame"
+    after += f" after a gap of {task.gap}" if task.gap else ""
     return f"{fields.capitalize()} in {space}: the {after} from the {before} before."
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from cscnn.forecasting.evaluation.lifetimes import time_of
 from cscnn.forecasting.evaluation.metrics import METRICS
 from cscnn.forecasting.evaluation.results import Evaluation, ObserverErrors, RolloutErrors, known
 from cscnn.viz.numbers import count, number, percent, size
@@ -191,7 +192,7 @@ def _lifetime(
     if run.evaluation is None or not run.evaluation.rollout.times:
         return None
     times, frames = run.evaluation.rollout.times, measure(run.evaluation.rollout)
-    return AtLeast(times[-1]) if frames is None else frames * times[0]
+    return AtLeast(times[-1]) if frames is None else time_of(frames, times)
 
 
 def _when(value: float | None) -> str:
