@@ -1,81 +1,30 @@
-"""Forecasts on points: the layout, losses and metrics against loops, exact symmetry."""
+"""Forecasts on points: the layout, losses and metrics against loops."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 pytest.importorskip("scipy")
 
-from cscnn.algebra import CliffordAlgebra
-from cscnn.data import Background, Field, Given, Strided, open_fields
+from cscnn.data import Given, Strided, open_fields
 from cscnn.forecasting import (
     Forecaster,
     Points,
     Task,
-    Units,
     Window,
     Windows,
     collate,
     find_neighbours,
 )
 from cscnn.forecasting.evaluation import metrics, rollout
-from cscnn.forecasting.evaluation.point_symmetry import translation_error, turning_error
 from cscnn.forecasting.evaluation.scoring import PointScoring
-from cscnn.forecasting.points import pad_points
 from cscnn.forecasting.unroll import Unroll
 from cscnn.geometry import NeighbourSearch
 from tests.data.clouds import GIVEN, SIZES, cloud_file
-
-SEARCH = NeighbourSearch(0.35, 6)
-FIELDS = (Field("dye", 0), Field("flow", 1), Field("ink", 0))
-
-
-def task_of(search: NeighbourSearch = SEARCH, **changes) -> Task:
-    options = {"frames_in": 2, "frames_out": 2, "points": search, **changes}
-    return Task("swirl", (1, 1), FIELDS, **options)
-
-
-def cloud(n: int, seed: int, dim: int = 2) -> Tensor:
-    return torch.rand(n, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-def batch_of(task: Task, sizes=(7, 12, 9), seed=0):
-    """Frames (batch, 6, most, components), padded, and points of a batch."""
-    generator = torch.Generator().manual_seed(seed)
-    weights = None
-    if task.points.weighted:
-        weights = [cloud(n, 90 + n)[:, 0] + 0.1 for n in sizes]
-    positions = [cloud(n, seed + n, task.dim) for n in sizes]
-    points = Points.at(positions, task.points, weights)
-    frames = {
-        f.name: torch.stack(
-            [
-                pad_points(
-                    torch.randn(
-                        6, n, task.algebra.grade_sizes[f.grade],
-                        generator=generator, dtype=torch.float64,
-                    ),
-                    max(sizes),
-                )
-                for n in sizes
-            ]
-        )
-        for f in task.fields
-    }  # fmt: skip
-    return frames, points
-
-
-def forecaster_of(task: Task, **options) -> Forecaster:
-    torch.manual_seed(0)
-    scale = {q.name: 1.5 for q in task.quantities}
-    units = Units(scale, {"dye": 0.3}, {f.name: 0.5 for f in task.fields})
-    told = {"width": 3, "blocks": 1, "predicts": "change", **options}
-    return Forecaster.build("cs_pointnet", task, units, **told).double().eval()
-
+from tests.forecasting.point_tasks import FIELDS, batch_of, forecaster_of, task_of
 
 # --- the layout -----------------------------------------------------------------------------------
 
@@ -319,94 +268,6 @@ def test_padding_does_not_change_when_a_trajectory_is_given_up():
 
     forecaster = Forecaster(Far(), task).double()
     assert rollout(forecaster, frames, 2, points=points).stable.tolist() == [0, 0, 0]
-
-
-# --- symmetry -------------------------------------------------------------------------------------
-
-
-class SeesCoordinates(nn.Module):
-    """The control: a network that takes a coordinate for a scalar."""
-
-    def __init__(self, network: nn.Module):
-        super().__init__()
-        self.network = network
-
-    def forward(self, x, edges):
-        seen = torch.zeros(len(x), dtype=x.dtype).index_add(
-            0, edges.receiver, edges.position[:, 0].square()
-        )
-        return self.network(x, edges) + seen[:, None, None]
-
-
-def equivariance_error(forecaster, seed=0):
-    """Of a rollout under a rotation, a reflection, a translation and another order of points."""
-    task = forecaster.task
-    frames, points = batch_of(task)
-    constant = torch.randn(3, 2, dtype=torch.float64)
-    given = {"wall": frames["flow"][:, 0], "stress": constant}
-    expected = forecaster(frames, 4, given=given, points=points)
-    g = task.algebra.random_orthogonal(
-        generator=torch.Generator().manual_seed(seed), dtype=torch.float64
-    )
-    g = g if torch.det(g) < 0 else g @ torch.diag(torch.tensor([1.0, -1.0])).to(g)
-    orders = [torch.randperm(n, generator=torch.Generator().manual_seed(n)) for n in points.sizes]
-    index = torch.stack([pad_points(order[:, None], points.most)[:, 0] for order in orders])
-
-    def moved(fields):
-        result = {}
-        for name, x in fields.items():
-            rows = torch.stack([part[..., i, :] for part, i in zip(x, index, strict=True)])
-            result[name] = rows @ g.T if name in ("flow", "wall") else rows
-        return result
-
-    clouds = points.positions.split(points.sizes)
-    positions = [
-        x[i] @ g.T + torch.tensor([3.0, -2.0]) for x, i in zip(clouds, orders, strict=True)
-    ]
-    forecast = forecaster(
-        moved(frames), 4, given={**moved({"wall": given["wall"]}), "stress": constant @ g.T},
-        points=positions,
-        constants=task.algebra.transform(g, forecaster.constants),
-    )  # fmt: skip
-    return max((forecast[n] - x).abs().max().item() for n, x in moved(expected).items())
-
-
-@pytest.mark.parametrize("by", ["radius", "nearest"])
-@pytest.mark.parametrize("predicts", ["state", "change"])
-def test_forecasts_commute_with_isometries(by, predicts):
-    task = task_of(
-        NeighbourSearch(0.35, 5, by),
-        given=(Given("wall", 1, "static"), Given("stress", 1, "constant")),
-        backgrounds=(Background("gravity", 1, (0.0, -1.0)),),
-    )
-    forecaster = forecaster_of(task, predicts=predicts)
-    assert equivariance_error(forecaster) < 1e-9
-    control = Forecaster(
-        SeesCoordinates(forecaster.network), task, forecaster.units, predicts=predicts
-    ).double()
-    assert equivariance_error(control) > 1e-3
-
-
-@pytest.mark.parametrize("metric", [(1,), (1, 1, 1), (-1, 1), (1, -1, -1)])
-def test_all_signatures(metric):
-    algebra = CliffordAlgebra(metric)
-    fields = (Field("dye", 0), Field("flow", 1))
-    search = NeighbourSearch(0.5, 6, period=(1.0,) + (None,) * (len(metric) - 1))
-    search = replace(search, radius=0.45)
-    task = Task("any", metric, fields, frames_in=2, points=search)
-    torch.manual_seed(1)
-    forecaster = Forecaster.build("cs_pointnet", task, width=2, blocks=1).double().eval()
-    frames, points = batch_of(task)
-    x = forecaster.pack({n: f[:, :2] for n, f in frames.items()})
-    assert translation_error(forecaster, x, points) < 1e-12
-    for seed in range(3):
-        g = algebra.random_orthogonal(
-            generator=torch.Generator().manual_seed(seed), dtype=torch.float64
-        )
-        assert turning_error(forecaster, x, points, g) < 1e-9
-    control = Forecaster(SeesCoordinates(forecaster.network), task).double()
-    if len(metric) > 1:
-        assert turning_error(control, x, points, g) > 1e-5
 
 
 # --- errors ---------------------------------------------------------------------------------------
