@@ -114,10 +114,13 @@ def test_plans_know_of_unrolled_steps(fluid: Path, tmp_path: Path) -> None:
 
 #: Every option, what is predicted and the loss, in turn, so that each network meets each value.
 LEVERS = [
-    {"training__unroll": 2, "training__noise": 0.1, "training__loss": "mse"},
-    {"training__unroll": 2, "training__pushforward": True, "training__loss": "h1"},
+    {"training__unroll": 2, "training__grow": 1, "training__noise": 0.1, "training__loss": "mse",
+     "data__stride": [1, 2], "data__frames_in": 1},
+    {"training__unroll": 2, "training__pushforward": True, "training__loss": "h1",
+     "model__constraints": {"velocity": "divergence_free", "smoke": "keep_mean"}},
     {"training__unroll": 2, "training__recompute_steps": True, "training__loss": "relative",
-     "training__weights": {"smoke": 2.0}},
+     "training__weights": {"smoke": 2.0}, "data__wall_padding": "symmetric", "data__augment": True,
+     "optimizer__ema": 0.9},
 ]  # fmt: skip
 
 
