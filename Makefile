@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 endif
 WORKERS ?= auto
 
-.PHONY: help demo test test-fast test-external test-core lint oracles bench models figures examples study boosts docs docs-serve test-docs clean
+.PHONY: help demo test test-fast test-external test-core lint oracles bench models figures examples study boosts rollouts docs docs-serve test-docs clean
 help:
 	@echo "make demo   the main job: simulate, train two models, evaluate, report (minutes)"
 	@echo "make test   all tests"
@@ -20,6 +20,7 @@ help:
 	@echo "make figures  the pictures of the README and of the data cards, into docs/figures"
 	@echo "make study  the paper's comparisons at a small size (hours); writes docs/results.md"
 	@echo "make boosts  networks trained at rest, seen in motion (hours); writes docs/boosts.md"
+	@echo "make rollouts  what makes forecasts last, for seven networks (hours); writes docs/rollouts.md"
 	@echo "make examples  learn on the sphere, on spacetime events and on anti-de Sitter space (minutes)"
 	@echo "make docs   the documentation site, into site/ (minutes); make docs-serve shows it as you write"
 	@echo "make test-docs  the site in a browser"
@@ -86,6 +87,9 @@ study: $(VENV)/.dev
 
 boosts: $(VENV)/.dev
 	$(BIN)/python -m experiments.boosts --out boosts --page docs
+
+rollouts: $(VENV)/.dev
+	$(BIN)/python -m experiments.rollouts --out rollouts --page docs
 
 examples: $(VENV)/.dev
 	$(BIN)/python examples/sphere.py --figure docs/figures/sphere.png

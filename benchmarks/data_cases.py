@@ -60,7 +60,8 @@ def trajectories() -> Iterator[Case]:
     for label, simulator, limit in TRAJECTORIES:
 
         def simulate(simulator: Simulator = simulator) -> Sequence[Tensor]:
-            return list(simulator.simulate([np.random.default_rng(0)]).values())
+            rows = simulator.simulate([np.random.default_rng(0)])
+            return [row for trajectories in rows.values() for row in trajectories]
 
         yield Case(label, {"cscnn": _one_thread(simulate)}, reference="cscnn", seconds=limit)
 

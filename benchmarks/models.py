@@ -22,7 +22,7 @@ from cscnn._util.machine import machine, peak_memory
 from cscnn._util.progress import status
 from cscnn.algebra import CliffordAlgebra
 from cscnn.conv import use_backend
-from cscnn.data.simulators import SIMULATORS
+from cscnn.data.simulators import ON_GRIDS
 from cscnn.forecasting import Task
 from cscnn.networks import (
     FieldType,
@@ -88,7 +88,7 @@ def measure(params: int, tasks: Sequence[str] = ()) -> Iterator[Cost]:
         params: how many parameters each network shall have.
         tasks: names of simulators. By default all of them, followed by the point sets `CLOUDS`.
     """
-    for task in map(simulator_task, tasks or SIMULATORS):
+    for task in map(simulator_task, tasks or ON_GRIDS):
         for name in names():
             if entry(name).interface != "points":
                 status(f"{task.name}: {name}")
@@ -177,8 +177,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _print_page(params: int, tasks: Sequence[str]) -> int:
     check_int("--params", params, low=1)
-    if unknown := [name for name in tasks if name not in SIMULATORS]:
-        raise ValueError(f"unknown task {unknown[0]!r}: choose from {', '.join(SIMULATORS)}")
+    if unknown := [name for name in tasks if name not in ON_GRIDS]:
+        raise ValueError(f"unknown task {unknown[0]!r}: choose from {', '.join(ON_GRIDS)}")
     print(
         "# What the networks cost\n\n"
         f"All with about {params:,} parameters, written by `make models`. Multiply-adds are those "

@@ -18,7 +18,7 @@ import torch
 
 from benchmarks.registry import Case, Work, benchmark
 from cscnn.data.generate import generate, plans
-from cscnn.data.simulators import SIMULATORS, create
+from cscnn.data.simulators import ON_GRIDS, create
 from cscnn.forecasting import Forecaster, Task, Window
 from cscnn.forecasting.unroll import Unroll
 
@@ -57,7 +57,7 @@ def training() -> Iterator[Case]:
 def loading() -> Iterator[Case]:
     if importlib.util.find_spec("lightning") is None:
         return
-    for task in SIMULATORS:
+    for task in ON_GRIDS:
         yield Case(
             f"{task}_small",
             {LOAD: tuple, STEP: tuple},

@@ -67,10 +67,14 @@ def scales(file: FieldFile) -> str:
         "|---|---:|---:|---:|---:|",
     ]
     for field in file.header.fields:
-        x = np.stack([file.read(i)[field.name] for i in range(len(file))]).astype(float)
-        after = np.linalg.norm(x[:, 2:])
-        change = np.linalg.norm(x[:, 2:] - x[:, 1:-1]) / after
-        missed = np.linalg.norm(x[:, 2:] - 2 * x[:, 1:-1] + x[:, :-2]) / after
+        # frames first; trajectories on points have different sizes
+        rows_of = [
+            file.read(i)[field.name].reshape(file.header.frames, -1) for i in range(len(file))
+        ]
+        x = np.concatenate(rows_of, 1).astype(float)
+        after = np.linalg.norm(x[2:])
+        change = np.linalg.norm(x[2:] - x[1:-1]) / after
+        missed = np.linalg.norm(x[2:] - 2 * x[1:-1] + x[:-2]) / after
         rows.append(
             f"| `{field.name}` | {x.std():.2g} | {np.abs(x).max():.2g} | {change:.0%} | "
             f"{missed:.0%} |"
@@ -141,7 +145,11 @@ def fields(name: str) -> str:
     algebra = header.algebra
     for field in header.fields:
         blades = ", ".join(algebra.blade_names[algebra.grade_slice(field.grade)])
-        shape = " × ".join(map(str, header.shape(field.name)))
+        sizes = map(str, header.shape(field.name))
+        if header.cloud is not None:
+            frames, _, components = sizes
+            sizes = iter((frames, "points", components))
+        shape = " × ".join(sizes)
         rows.append(f"| `{field.name}` | {field.grade} | {blades} | {field.units} | {shape} |")
     return "\n".join(rows)
 
@@ -150,12 +158,21 @@ def sizes(name: str) -> str:
     """A table of bytes in float32, without compression."""
     presets = (_full(name), "small")
     rows = [f"| trajectories | `{presets[0]}` | `small` |", "|---|---:|---:|"]
-    each = [trajectory_bytes(create(name, p).header(), "float32") for p in presets]
+    each = [_stored(create(name, p)) for p in presets]
     rows.append(f"| 1 | {' | '.join(_bytes(n) for n in each)} |")
     for split, count in SPLITS.get(name, {"": 1000}).items():
         label = f"{count}, the paper's {split}" if split else f"{count}"
         rows.append(f"| {label} | {' | '.join(_bytes(count * n) for n in each)} |")
     return "\n".join(rows)
+
+
+def _stored(simulator: Simulator) -> int:
+    """Bytes of a trajectory, on points of one of mean size."""
+    header = simulator.header()
+    each = trajectory_bytes(header, "float32")
+    if header.cloud is None:
+        return each
+    return sum(simulator.points) * (each + 8 * header.algebra.dim) // 2
 
 
 def _bytes(count: int) -> str:

@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from cscnn.cli import main
+from tests.data.clouds import cloud_file
 from tests.forecasting.evaluation.test_predict import tiny_run
 
 GENERATE = "generate navier_stokes --out new --split train=4 "
@@ -25,7 +26,7 @@ BAD = {
     "info --colour red": ("--colour red", "cscnn --help"),
     "tune --device nonsense": ("'nonsense'", "Expected one of cpu"),
     "generate": ("needs a task and --out DIR", "--list"),
-    "generate euler --out new": ("'euler'", "choose from maxwell3d"),
+    "generate euler --out new": ("'euler'", "choose from acoustic_points, maxwell3d"),
     "generate navier_stokes --out file": ("file is a file, not a folder",),
     "generate navier_stokes --out file/deeper": ("file is a file, not a folder",),
     "generate navier_stokes --out new --split train": ("'train'", "e.g. train=512"),
@@ -101,6 +102,13 @@ BAD = {
     "evaluate RUN --split train --seed -1": ("--seed must be at least 0, got -1",),
     "evaluate RUN --split train --out x.txt": ("must end in .json, got x.txt",),
     "evaluate MODEL --data DATA": ("model.safetensors is not the folder of a run", "--out FILE"),
+    "evaluate RUN --data points.h5": (
+        "points.h5 is not for this forecaster",
+        "the data are on points",
+    ),
+    "generate acoustic_points --out new --set points=9,5": ("(fewest, most), got (9, 5)",),
+    "generate acoustic_points --out new --set dim=0": ("dim must be positive, got 0",),
+    "predict RUN points.h5 --out new.h5": ("is not for this forecaster", "the data are on points"),
     "predict RUN absent.h5 --out new.h5": ("there is no file absent.h5",),
     "predict RUN folder --out new.h5": ("folder is a folder",),
     "predict RUN '*.hdf5' --out new.h5": ("no file matches the pattern *.hdf5",),
@@ -139,6 +147,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "file").write_text("hello")
     (folder / "empty.h5").touch()
     (folder / "folder").mkdir()
+    cloud_file(folder / "points.h5")
     with h5py.File(folder / "strange.h5", "w") as file:
         file["a"] = 1
     return folder

@@ -42,7 +42,7 @@ PAGES = [
 ]
 #: Pages whose Python needs files that a test of its own makes: the README's data, published files.
 WITH_DATA = ("README.md", "docs/guides/training.md", "docs/guides/evaluation.md")
-OWN_TEST = ("docs/guides/data_format.md", "docs/guides/readers.md")
+OWN_TEST = ("docs/guides/data_format.md", "docs/guides/points.md", "docs/guides/readers.md")
 
 
 def run_python(code, folder=ROOT):
@@ -146,6 +146,23 @@ def test_data_format_examples_run(tmp_path, monkeypatch):
         assert main([*command, *["--dry-run"] * (command[0] == "train")]) == 0, command
 
 
+@pytest.mark.slow
+def test_points_page_runs(tmp_path, monkeypatch):
+    """Its first commands, its Python, and then the commands about the files that this has written.
+
+    Trainings have two steps.
+    """
+    monkeypatch.chdir(tmp_path)
+    commands = commands_of("docs/guides/points.md")
+    first = next(i for i, command in enumerate(commands) if command[0] == "data")
+    short = ["--trainer.epochs", "1", "--trainer.steps", "2"]
+    for number, command in enumerate(commands):
+        if number == first:
+            run_python(python_of("docs/guides/points.md"), tmp_path)
+        assert main([*command, *short * (command[0] == "train")]) == 0, command
+    assert first == 5
+
+
 @pytest.mark.parametrize(
     "name", [page for page in names_of_pages_with_python() if page not in (*WITH_DATA, *OWN_TEST)]
 )
@@ -169,6 +186,25 @@ def test_pages_name_commands_that_exist(capsys):
         assert set(re.findall(r"(?:^|`| {4})cscnn ([a-z]+)", text, re.MULTILINE)) <= commands, page
         assert set(re.findall(r"(?:^|`| {4})make ([\w-]+)", text, re.MULTILINE)) <= targets, page
     assert re.findall(r"^make (\w+)", read("README.md"), re.MULTILINE) == ["demo", "test"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_pages_have_commands_that_parse(page):
+    """Options exist and have values of their types. Files that a command names need not exist."""
+    pytest.importorskip("jsonargparse")
+    from cscnn.cli import _parser
+    from cscnn.forecasting.training.command import parse
+
+    name = page.relative_to(ROOT).as_posix()
+    if not re.search(r"^(?:    )?cscnn ", read(name), re.MULTILINE):
+        return
+    for command in commands_of(name):
+        words = [word for word in command if word != "..."]
+        needs_a_file = {"--resume", "--config"} & set(words)
+        if words[0] == "train" and not needs_a_file:
+            parse([word for word in words[1:] if word != "--dry-run"])
+        elif words[0] != "train":
+            _parser().parse_args(words)
 
 
 def test_pages_name_files_that_exist():

@@ -190,7 +190,10 @@ REASONS = {
     "resolution": "the same region of spacetime with other distances of points, and the same taps. "
     "Options are those chosen on the grid of the comparison. On coarse grids "
     "differences are poor, above all for contracted solitons. On fine grids the same taps see less "
-    "of the past, so errors at rest may grow.",
+    "of the past, so errors at rest may grow. Networks are trained anew on each grid. So the "
+    "excess in a moving frame is that of the differences and of what they learned otherwise. It "
+    "falls, but more slowly than at second order. A network with the same weights on finer grids "
+    "converges at the rate of its differences (tests/kernels/test_differential.py).",
     "displacement": "a forecast that is later by more has to be continued farther from what the "
     "taps see.",
 }

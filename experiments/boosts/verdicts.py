@@ -98,6 +98,34 @@ def _ratio(evidence: Evidence, spacing: float, rapidity: float, most: float) -> 
     return pair
 
 
+def _excess(evidence: Evidence, model: str, spacing: float, seed: int) -> float:
+    """By how much the error at rapidity 0.5 is above that at rest."""
+    at_rest, moving = (evidence.error(model, spacing, seed, rapidity) for rapidity in (0.0, 0.5))
+    return moving - at_rest
+
+
+def _convergence(evidence: Evidence, coarse: float) -> Verdict:
+    """Whether the excess falls at second order; those of complete kernels beside it."""
+    fine = coarse / 2
+
+    def pair(seed: int) -> tuple[float, float]:
+        return _excess(evidence, OURS, fine, seed), _excess(evidence, OURS, coarse, seed) / 4
+
+    verdict = evidence.verdict(
+        f"excess error at rapidity 0.5 with h = {fine:g} at most a quarter of that with {coarse:g}",
+        pair,
+    )
+    try:
+        others = [
+            sum(_excess(evidence, COMPLETE, h, seed) for seed in range(evidence.seeds))
+            for h in (fine, coarse)
+        ]
+    except KeyError:  # not run yet
+        return verdict
+    ratio = f"; complete kernels: {others[0] / others[1]:.2g} of it on average"
+    return Verdict(verdict.text, verdict.verdict, verdict.numbers + ratio)
+
+
 def _solitons(evidence: Evidence) -> list[Verdict]:
     h = 0.2
     return [
@@ -120,6 +148,7 @@ def _solitons(evidence: Evidence) -> list[Verdict]:
             "at rapidity 0.5, at most 1.25 × the error at rest (h = 0.1)",
             _ratio(evidence, h / 2, 0.5, 1.25),
         ),
+        *(_convergence(evidence, coarse) for coarse in (2 * h, h)),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,12 +28,13 @@ the same number of parameters and in the same training time.
 - **unrolled**: the loss is the mean over several steps of the network's own forecast.
 - **pushforward**: each batch draws a number of steps, and only the last of them has a loss and
   gradients.
-- **no divergence**: predicted velocities are projected on those without divergence.
+- **no divergence**: predicted velocities are projected on flows without divergence.
 
 Learning rates and recipes are chosen for each network by the mean error of rollouts of the
 validation split. Errors are relative L² errors of the test split, means over its simulations.
 """
 
+DIVERGED = "diverged"  #: what stands for numbers of a training that has none
 COLOURS = ("#b3123f", "#c4572e", "#e0912f", "#4c6a92", "#3a8f6f", "#7a5aa6", "#6b6b6b")
 
 
@@ -67,8 +69,9 @@ def _section(results: Results, task: str, folder: Path) -> list[str]:
     lines = [
         f"\n## {task}\n",
         f"{setting.splits['train']} simulations, {setting.params:,} parameters, "
-        f"{setting.seconds:g} s of one core for each training (table 1).\n",
-        "Relative error at rollout steps 1 / 5 / 10, one seed; the chosen recipe is bold.\n",
+        f"{setting.seconds:g} s of one core for each training.\n",
+        f"Relative error at rollout steps {' / '.join(map(str, _shown(setting.horizon)))}, one "
+        "seed; the chosen recipe is bold.\n",
         *_levers(results, task, labels),
     ]
     ours = [key for key, contender in study.contenders.items() if contender.ours]
@@ -103,9 +106,13 @@ def _levers(results: Results, task: str, labels: Mapping[str, str]) -> list[str]
 
 def _errors(record: Record) -> str:
     if not record.errors:
-        return "diverged"
-    steps = (1, (len(record.errors) + 1) // 2, len(record.errors))
-    return " / ".join(f"{record.error(step):.3f}" for step in steps)
+        return DIVERGED
+    return " / ".join(f"{record.error(step):.3f}" for step in _shown(len(record.errors)))
+
+
+def _shown(horizon: int) -> tuple[int, int, int]:
+    """The first, a middle and the last step of rollouts."""
+    return 1, (horizon + 1) // 2, horizon
 
 
 def _curves(records: Sequence[Record], labels: Mapping[str, str], horizon: int) -> list[str]:
@@ -117,13 +124,23 @@ def _curves(records: Sequence[Record], labels: Mapping[str, str], horizon: int) 
         if not own:
             continue
         cells = [_spread([record.error(s) for record in own]) for s in steps]
-        frames = [r.correlation_frames for r in own if r.correlation_frames is not None]
-        lasting = _spread(frames, 1) if len(frames) == len(own) else f"≥ {horizon}"
-        lines.append(_row([label, own[0].lever, str(own[0].steps), *cells, lasting]))
+        cells.append(_lifetime(own, horizon))
+        lines.append(_row([label, own[0].lever, str(own[0].steps), *cells]))
     return lines
 
 
+def _lifetime(records: Sequence[Record], horizon: int) -> str:
+    """Steps until the correlation is lost: at least so many, if a rollout was too short to tell."""
+    if any(record.diverged for record in records):
+        return DIVERGED
+    frames = [r.correlation_frames for r in records]
+    known = _spread([horizon if value is None else value for value in frames], 1)
+    return f"≥ {known}" if None in frames else known
+
+
 def _spread(values: Sequence[float], digits: int = 3) -> str:
+    if not math.isfinite(sum(values)):
+        return DIVERGED
     mean = sum(values) / len(values)
     half = (max(values) - min(values)) / 2
     return f"{mean:.{digits}f}" + (f" ± {half:.{digits}f}" if len(values) > 1 else "")

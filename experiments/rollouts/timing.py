@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from cscnn._util.machine import machine
 from cscnn._util.progress import Bar
 from cscnn.forecasting.training.loader import WindowData
 from cscnn.forecasting.training.train import build_forecaster
+from cscnn.forecasting.unroll import Unroll
 from cscnn.forecasting.windows import collate
 from experiments.rollouts.plan import Contender, Recipe, Setting, Trial
 
@@ -80,15 +82,21 @@ class _Step:
         )
         self.batch = collate([windows.train_windows()[i] for i in range(config.data.batch)])
         self.learning = config.training
-        longest = config.training.unrolled(config.trainer.epochs)
-        first = 1 if longest.pushforward else longest.steps  # with it, lengths are drawn
-        self.unrolls = [replace(longest, steps=n) for n in range(first, longest.steps + 1)]
+        #: with the number of epochs that are unrolled so
+        self.unrolls = Counter(map(self.learning.unrolled, range(config.trainer.epochs)))
         windows.close()
 
     def __call__(self) -> float:
+        """Seconds of a step, the mean over the epochs of the training."""
+        seconds = sum(epochs * self._seconds(unroll) for unroll, epochs in self.unrolls.items())
+        return seconds / self.unrolls.total()
+
+    def _seconds(self, unroll: Unroll) -> float:
+        first = 1 if unroll.pushforward else unroll.steps  # with it, lengths are drawn
+        drawn = [replace(unroll, steps=n) for n in range(first, unroll.steps + 1)]
+        batch, learning = self.batch, self.learning
         start, parameters = time.perf_counter(), list(self.forecaster.network.parameters())
-        for unroll in self.unrolls:
-            batch = self.batch
-            loss = self.forecaster.loss(batch, self.learning.loss, self.learning.weights, unroll)
+        for each in drawn:
+            loss = self.forecaster.loss(batch, learning.loss, learning.weights, each)
             torch.autograd.grad(loss, parameters, allow_unused=True)
-        return (time.perf_counter() - start) / len(self.unrolls)
+        return (time.perf_counter() - start) / len(drawn)

@@ -5,7 +5,7 @@ import pytest
 from benchmarks import models
 from benchmarks.models import grid_cost, main, point_cost
 from benchmarks.tasks import simulator_task
-from cscnn.data.simulators import SIMULATORS, create
+from cscnn.data.simulators import ON_GRIDS, create
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def small_grids(monkeypatch):
 
 
 def test_tasks_are_those_of_the_simulators():
-    for name in SIMULATORS:
+    for name in ON_GRIDS:
         task, simulator = simulator_task(name), create(name)
         task.check_data(simulator.header())
         assert (task.name, task.frames_in) == (name, simulator.frames_in)

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import pickle
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,22 @@ import torch
 from torch.utils.data import DataLoader
 
 from cscnn.cli import main
-from cscnn.data import Background, Field, FieldFile, Header, JoinedFiles, joined, open_fields
+from cscnn.data import (
+    Background,
+    Field,
+    FieldFile,
+    Given,
+    Header,
+    JoinedFiles,
+    joined,
+    open_fields,
+)
 from cscnn.data.files import write
 from cscnn.data.paths import list_files, spelled
 from cscnn.data.simulators import exact_simulator
 from cscnn.data.simulators.sine_gordon import SineGordon
-from cscnn.forecasting import Windows, collate
+from cscnn.data.stated import stated
+from cscnn.forecasting import Forecaster, Task, Windows, collate
 from cscnn.forecasting.training.identity import FileIdentity
 from tests.data.layouts import maxwell_file, random_flow, smoke_file, well_file
 
@@ -30,7 +41,7 @@ def make(path: Path, count: int = 2, seed: int = 0, **changes) -> Path:
     header = HEADER.replace(**changes)
     rng = np.random.default_rng(seed)
     trajectories = (
-        {f.name: rng.standard_normal(header.shape(f.name)) for f in header.fields}
+        {q.name: rng.standard_normal(header.shape(q.name)) for q in header.quantities}
         for _ in range(count)
     )
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -154,12 +165,13 @@ def test_workers_read_the_same(start: str, folder: Path) -> None:
         ("grid", (4, 5), r"grid is \[4, 4\] in the first, \[4, 5\] in the other"),
         ("frame_spacing", 2.0, "frame_spacing is 1.0 in the first, 2.0 in the other"),
         ("frames", 7, "frames is 6 in the first, 7 in the other: cut the trajectories"),
-        ("backgrounds", (Background("up", 1, (0.0, 1.0)),), "backgrounds is .*up"),
+        ("given", (Given("drag", 0, "constant"),), r"given is \[\] in the first, .*drag"),
+        ("backgrounds", (Background("up", 1, (0.0, 1.0)),), r"given is \[\] .*up"),
         ("split", "test", "split is train in the first, test in the other: name the files of one"),
     ],
 )
 def test_files_that_differ(name, value, message, tmp_path: Path) -> None:
-    paths = [make(tmp_path / "a.h5"), make(tmp_path / "b.h5", **{name: value})]
+    paths = [make(tmp_path / "a.h5"), make(tmp_path / "b.h5", seed=1, **{name: value})]
     with pytest.raises(ValueError, match=message) as info:
         open_fields(tmp_path)
     assert all(str(path) in str(info.value) for path in paths)
@@ -172,6 +184,59 @@ def test_how_files_were_made_may_differ(tmp_path: Path) -> None:
     with open_fields(paths) as source:
         assert source.header == HEADER.replace(parameters={"a": 1})
         assert source.path == Path(f"{paths[0]}, {paths[1]}")
+
+
+def test_a_trajectory_counts_once(folder: Path) -> None:
+    """A folder may hold shards beside the file that they were merged into."""
+    shutil.copy(folder / "run_1.h5", folder / "run_4.h5")
+    with pytest.raises(ValueError, match=r"run_1\.h5 and .*run_4\.h5 .*trajectory 0 .*double"):
+        open_fields(folder)
+
+
+def test_trajectories_with_their_own_times(tmp_path: Path) -> None:
+    """Means of files differ, where every trajectory is given its frame spacing."""
+    for name, steps in (("a", (1.0, 3.0)), ("b", (4.0, 6.0))):
+        smoke_file(tmp_path / f"{name}.h5", *random_flow(2), dt=np.array(steps))
+    with open_fields(tmp_path) as source:
+        assert [float(source.read(i)["frame_spacing"][0]) for i in range(4)] == [1, 3, 4, 6]
+        assert source.header.frame_spacing == 3.5
+
+
+def test_constants_that_differ_between_files(tmp_path: Path) -> None:
+    """A background of each file, or given with each trajectory: together it is given."""
+    paths = []
+    for number, buoyancy in enumerate((0.5, 0.3, [0.1, 0.2])):
+        paths.append(tmp_path / f"{number}.h5")
+        smoke_file(paths[-1], *random_flow(2, seed=number), buoyancy=buoyancy)
+    with open_fields(paths) as source:
+        assert source.header.backgrounds == ()
+        assert source.header.given == (Given("buoyancy", 1, "constant"),)
+        read = [source.read(i)["buoyancy"].tolist() for i in range(6)]
+        assert read == [[0, b] for b in (0.5, 0.5, 0.3, 0.3, 0.1, 0.2)]
+        window = Windows(source, Task.from_header(source.header, frames_in=2), mode="all")[0]
+        assert window.given["buoyancy"].tolist() == [0, 0.5]
+    with open_fields([paths[0], make_twin(tmp_path)]) as source:
+        assert [b.name for b in source.header.backgrounds] == ["buoyancy"]  # one value: as before
+
+
+def make_twin(folder: Path) -> Path:
+    """Another file with the same constants."""
+    return smoke_file(folder / "twin.h5", *random_flow(2, seed=9), buoyancy=0.5)
+
+
+def test_data_with_one_value_serve_a_task_with_several(tmp_path: Path) -> None:
+    train = smoke_file(tmp_path / "train.h5", *random_flow(2), buoyancy=[0.1, 0.2])
+    valid = smoke_file(tmp_path / "valid.h5", *random_flow(2), buoyancy=0.7)
+    with open_fields(train) as source:
+        task = Task.from_header(source.header, frames_in=2)
+    with open_fields(valid) as source:
+        with pytest.raises(ValueError, match=r"is given .*buoyancy"):  # the control
+            Windows(source, task)
+        window = Windows(stated(source, task.given), task)[0]
+    assert window.given["buoyancy"].tolist() == pytest.approx([0, 0.7])
+    forecaster = Forecaster.build("cs_resnet", task, width=2, blocks=1, kernel_size=3)
+    with forecaster.view(valid) as seen:
+        assert seen.read(1)["buoyancy"].tolist() == [0, 0.7]
 
 
 def test_a_simulator_that_was_told_differently_is_not_exact() -> None:

@@ -118,7 +118,9 @@ def test_dark_mode(page, address):
     page.open(f"{address}/index.html")
     scheme = "document.body.getAttribute('data-md-color-scheme')"
     first = page.eval(scheme)
-    page.eval("document.querySelector('form[data-md-component=palette] label:not([hidden])').click()")
+    page.eval(
+        "document.querySelector('form[data-md-component=palette] label:not([hidden])').click()"
+    )
     wait(page, f"{scheme} !== '{first}'")
     assert {first, page.eval(scheme)} == {"default", "slate"}
 

@@ -175,7 +175,8 @@ OTHERS = [
 
 
 def judged(ours: Record, task: str = "sine_gordon", seeds: int = 1) -> list[str]:
-    return [v.verdict for v in verdicts(task, [*OTHERS, ours], seeds)]
+    """All targets of solitons but those of resolution."""
+    return [v.verdict for v in verdicts(task, [*OTHERS, ours], seeds)][:4]
 
 
 def test_targets_of_solitons() -> None:
@@ -186,6 +187,22 @@ def test_targets_of_solitons() -> None:
     assert judged(record("differential", (0.04, 0.053, 0.09))) == [met, missed, met, met]
     assert judged(record("differential", (0.02, 0.05, 0.09))) == [met, met, missed, met]
     assert judged(record("differential", ())) == [missed] * 3 + [met]  # it diverged
+
+
+def test_targets_of_resolution() -> None:
+    """The excess in a moving frame shall fall at second order; complete kernels are told beside."""
+
+    def rows(model: str, excesses: dict[float, float]) -> list[Record]:
+        errors = {h: (0.04, 0.04 + excess, 0.2) for h, excess in excesses.items()}
+        return [record(model, e, spacing=h) for h, e in errors.items()]
+
+    records = rows("differential", {0.4: 0.04, 0.2: 0.009, 0.1: 0.003})
+    records += rows("complete", {0.4: 0.2, 0.2: 0.3, 0.1: 0.3})
+    first, second = verdicts("sine_gordon", records, 1)[-2:]
+    assert first.verdict == "met (all seeds)"
+    assert first.numbers == "0.009 ≤ 0.01; complete kernels: 1.5 of it on average"
+    assert second.verdict == "missed (met by 0 of 1 seeds)"
+    assert second.numbers.startswith("0.003 > 0.00225; complete kernels: 1 of it")
 
 
 def test_verdicts_are_for_every_seed_and_say_which_are_missing() -> None:

@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from cscnn.forecasting.unroll import Unroll
 from experiments import archive
 from experiments.rollouts import __main__ as command
+from experiments.rollouts import page as page_of
 from experiments.rollouts.page import write_page
-from experiments.rollouts.plan import Contender, Recipe, Setting
+from experiments.rollouts.plan import Contender, Recipe, Setting, Trial
 from experiments.rollouts.presets import CONTENDERS, RECIPES, SETTINGS
 from experiments.rollouts.records import FORMAT, Record
 from experiments.rollouts.results import Results, Study
 from experiments.rollouts.runner import open_results, run
-from experiments.rollouts.timing import Speeds
+from experiments.rollouts.timing import Speeds, _Step
 from experiments.rollouts.verdicts import compare
 
 TASK = "navier_stokes"
@@ -95,6 +97,17 @@ def test_all_have_the_same_time(finished: Results) -> None:
 
 
 @pytest.mark.slow
+def test_steps_that_grow_are_timed_as_they_are_trained(finished: Results) -> None:
+    """With all steps of the last epoch the others would have more time."""
+    setting = replace(STUDY.settings[TASK], checks=3)
+    recipe = Recipe("grow", {"unroll": 3, "grow": 3})
+    trial = Trial(setting, "resnet", STUDY.contenders["resnet"], "grow", recipe, 1e-3, 3)
+    step = _Step(trial, finished.out / "data")
+    assert step.unrolls == {Unroll(1): 1, Unroll(2): 1, Unroll(3): 1}
+    assert step() > 0
+
+
+@pytest.mark.slow
 def test_choices_are_made_on_the_validation_split(finished: Results) -> None:
     for key in ("mine", "resnet"):
         trials, rate = finished.rates(TASK, key)
@@ -142,6 +155,21 @@ def test_verdicts_say_who_wins() -> None:
     lost = replace(records[0], valid=None, errors=(), diverged="inf")
     assert "above at steps 1-3" in compare([lost, *records[2:4]], ["mine"])[0]
     assert compare(records[2:4], ["mine"]) == []
+
+
+def test_tables_say_what_is_not_known() -> None:
+    """A training that diverged does not last, and one long rollout does not speak for all."""
+    long, short = made_up("mine", 0, 0.1, 0.2), made_up("mine", 1, 0.3, 0.4)
+    short = replace(short, correlation_frames=1.0)
+    lost = replace(long, valid=None, errors=(), diverged="inf")
+
+    def row(*records: Record) -> str:
+        return page_of._curves(records, {"mine": "Mine"}, 2)[-1]
+
+    assert row(short).endswith("| 0.300 | 0.400 | 1.0 |")
+    assert row(long).endswith("| ≥ 2.0 |")
+    assert row(long, short).endswith("| ≥ 1.5 ± 0.5 |")
+    assert row(lost, short).endswith("| diverged | diverged | diverged |")
 
 
 def test_records_of_another_format(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Forecasters that predict changes: the definition, its symmetry, its units, files and exports."""
 
+import contextlib
 import math
 
 import numpy as np
@@ -7,9 +8,14 @@ import pytest
 import torch
 from torch import nn
 
+from cscnn._util.progress import Bar
 from cscnn.algebra.grids import grid_symmetries, transform_on_grid
+from cscnn.data.generate import generate, plans
+from cscnn.data.simulators.sine_gordon import SineGordon
 from cscnn.forecasting import Background, Forecaster, Task, Units
 from cscnn.forecasting.export import export
+from cscnn.forecasting.training.config import DataConfig
+from cscnn.forecasting.training.loader import WindowData
 from cscnn.testing import relative_error
 from tests.forecasting.test_forecaster import frames, tiny
 from tests.forecasting.test_unroll import TASKS, units
@@ -102,6 +108,20 @@ def test_displacements_are_those_of_the_forecast():
     assert TASKS["more out than in"].displacements == (1, 2)
     assert TASKS["spacetime"].displacements == (4,)
     assert TASKS["short steps"].displacements == (2,)
+
+
+def test_frames_of_cells_are_several_frames_of_the_files(tmp_path):
+    simulator = SineGordon(frames=16, grid=(8,))
+    generate(plans(simulator, tmp_path, {"train": 1}))
+
+    def change(**options):
+        data = WindowData(DataConfig(train=str(tmp_path / "train.h5"), **options))
+        with contextlib.closing(data):
+            return data.fit_units(Bar("trajectories", quiet=True)).change
+
+    fine = change(frames_in=8, frames_out=4)
+    assert change(frames_in=4, frames_out=2, coarsen=2) == fine
+    assert change(frames_in=4, frames_out=2) != fine
 
 
 def test_changes_need_their_units():

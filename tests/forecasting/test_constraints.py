@@ -213,6 +213,12 @@ def test_training_with_constraints(tmp_path, capsys):
         ({"velocity": {"kind": "closed", "scheme": "upwind"}}, ValueError, "scheme must be one of"),
         ({"velocity": 3}, TypeError, "velocity must be one of .* got 3"),
         ({"smoke": "divergence_free"}, ValueError, "says nothing of field smoke of grade 0"),
+        ({"velocity": "keep_mean"}, ValueError, "says nothing of field velocity .*'wall', 'wall'"),
+        (
+            {"velocity": {"kind": "divergence_free", "accuracy": 4}},
+            ValueError,
+            "accuracy=4 is for scheme differences, got scheme 'staggered'",
+        ),
     ],
 )
 def test_mistakes_are_explained(given, error, message):

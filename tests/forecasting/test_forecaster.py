@@ -9,7 +9,7 @@ import torch
 from cscnn.algebra.grids import grid_symmetries, transform_on_grid
 from cscnn.data import Background, Field
 from cscnn.data.files import write
-from cscnn.data.simulators import SIMULATORS, create
+from cscnn.data.simulators import ON_GRIDS, create
 from cscnn.forecasting import Forecaster, Task, Units, Window, collate
 from cscnn.forecasting.forecaster import KEY
 from cscnn.networks import CSResNet, Grid, build, load, save
@@ -104,7 +104,7 @@ def test_a_guard_sees_every_block_and_can_end_it():
     assert made["smoke"].shape[1] == 2
 
 
-@pytest.mark.parametrize("task", SIMULATORS)
+@pytest.mark.parametrize("task", ON_GRIDS)
 @pytest.mark.parametrize("name", OPTIONS)
 def test_one_file_is_enough(name, task, tmp_path):
     described = Task.from_header(create(task).header(), frames_in=4)

@@ -10,9 +10,10 @@ import torch
 from cscnn.algebra.group import boost
 from cscnn.conv import use_backend
 from cscnn.data.simulators.sine_gordon import SineGordon
-from cscnn.forecasting import Forecaster, Task, Window, collate
+from cscnn.forecasting import Forecaster, RandomSymmetry, Task, Window, collate
 from cscnn.forecasting.evaluation.observers import Observer
 from cscnn.forecasting.receptive_field import default_margin, receptive_field
+from cscnn.forecasting.unroll import Unroll
 from cscnn.forecasting.windows import Windows
 from cscnn.testing import relative_error
 
@@ -55,6 +56,23 @@ def test_windows_are_followed_by_the_new_frames():
     assert batch.known["sine"].shape == (1, 8, 24, 1)
     assert batch.target["sine"].shape == (1, 3, 24, 1)
     assert torch.equal(batch.target["sine"][0], torch.as_tensor(Memory().fields["sine"])[10:13])
+
+
+@pytest.mark.parametrize(("frames_out", "unroll"), [(3, 1), (2, 2), (8, 1)])
+def test_augmented_windows_have_the_loss_of_the_window(frames_out, unroll):
+    """A reversal of time would put the new frames first, where losses do not look for them."""
+    forecaster = build(frames_out)
+    augment, moved = RandomSymmetry(forecaster.task), 0
+    known = Windows(Memory(), forecaster.task, mode="all", unroll=unroll, dtype=torch.float64)[0]
+    steps = Unroll(unroll)
+    with torch.no_grad():
+        expected = forecaster.loss(collate([known]), unroll=steps)
+        for seed in range(8):
+            other = augment(known, np.random.default_rng(seed))
+            moved += not torch.equal(other.known["sine"], known.known["sine"])
+            loss = forecaster.loss(collate([other]), unroll=steps)
+            assert torch.isclose(loss, expected, rtol=1e-9)
+    assert moved
 
 
 def test_forecasts_are_the_last_frames_of_the_output():

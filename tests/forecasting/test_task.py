@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cscnn.data import Background, Field
-from cscnn.data.simulators import SIMULATORS, create
+from cscnn.data.simulators import ON_GRIDS, create
 from cscnn.forecasting import Task
 from cscnn.forecasting.training import DataConfig
 
@@ -14,7 +14,7 @@ GRIDS = {2: (8, 12), 3: (4, 8, 8), 4: (4, 4, 8, 4)}
 FLUID = Task.from_header(create("navier_stokes").header())
 
 
-@pytest.mark.parametrize("name", SIMULATORS)
+@pytest.mark.parametrize("name", ON_GRIDS)
 def test_tasks_come_from_headers(name):
     header = create(name).header()
     task = Task.from_header(header, frames_in=4)
@@ -45,7 +45,7 @@ def test_frames_that_are_seen_by_default():
     assert Task("any", (1, 1), fluid.fields).frames_in == Task.from_header(fluid).frames_in
 
 
-@pytest.mark.parametrize("name", SIMULATORS)
+@pytest.mark.parametrize("name", ON_GRIDS)
 def test_tasks_pack_what_they_unpack(name):
     task = Task.from_header(create(name).header(), frames_in=4)
     space = GRIDS[task.dim][1:] if task.time_axis is not None else GRIDS[task.dim]

@@ -59,7 +59,8 @@ def test_windows_are_consecutive_frames() -> None:
     windows = Windows(source, task, mode="all", dtype=torch.float64)
     assert len(windows) == 6 * 5
     assert windows.locate(7) == (1, 2)
-    known, target, constants, given = windows[7]
+    known, target, constants, given, points = windows[7]
+    assert points is None
     assert not given
     stored = source.read(1)
     for name in ("smoke", "velocity"):

@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from cscnn.data import Field, Header
-from cscnn.data.simulators import SIMULATORS, create
+from cscnn.data.simulators import ON_GRIDS, create
 from cscnn.forecasting.evaluation.results import Samples
 from cscnn.forecasting.task import Task
 from cscnn.viz import plot_comparison, plot_rollouts
@@ -41,7 +41,7 @@ def notes(figure):
     return [text.get_text() for ax in figure.axes for text in ax.texts]
 
 
-@pytest.mark.parametrize("name", SIMULATORS)
+@pytest.mark.parametrize("name", ON_GRIDS)
 def test_every_task_has_a_comparison(name):
     samples, header = make(name)
     figure = plot_comparison(samples, header, frame=2)
@@ -61,6 +61,25 @@ def test_every_task_has_a_comparison(name):
     assert all("error of" in bar for bar in bars[1::2])
     assert title(figure).startswith(f"{name}, forecasts")
     assert ("plane z = " in title(figure)) == (len(header.grid) == 3)
+
+
+def test_points_are_compared_by_the_nearest():
+    pytest.importorskip("scipy")
+    header = create("acoustic_points", "small").header()
+    rng = np.random.default_rng(0)
+    target = {f.name: rng.random((STEPS, 30, header.shape(f.name)[-1])) for f in header.fields}
+    known = {name: x[:2] for name, x in target.items()}
+    guess = {name: x + 0.1 for name, x in target.items()}
+    positions = rng.random((30, 2))
+    samples = Samples(known, target, guess, np.arange(STEPS) + 1.0, positions)
+    figure = plot_comparison({"guess": samples}, header, frame=1)
+    arrays, _ = images(figure)
+    pixel = ((np.array([20.5, 60.5]) / 96 - positions + 0.5) % 1 - 0.5) ** 2  # in a periodic box
+    nearest = pixel.sum(1).argmin()
+    assert arrays[0].shape == (96, 96)
+    assert np.isclose(arrays[0][60, 20], target["pressure"][1, nearest, 0])
+    with pytest.raises(ValueError, match="need positions, got guess"):
+        plot_comparison({"guess": replace(samples, positions=None)}, header)
 
 
 def test_the_panels_are_the_numbers():

@@ -13,7 +13,7 @@ pytest.importorskip("safetensors")
 from cscnn.forecasting.evaluation.results import Evaluation
 from cscnn.viz.report import headline, page, rollouts, table
 from cscnn.viz.report.charts import Series, line_chart
-from cscnn.viz.report.contents import load_runs
+from cscnn.viz.report.contents import comparable, load_runs
 from cscnn.viz.report.seeds import by_seed
 from tests.viz.report_page import Page
 from tests.viz.report_runs import TASKS, change_evaluation, make_run
@@ -81,6 +81,15 @@ def test_runs_that_cannot_be_compared_have_a_truth_each(folders):
         "fluid/steerable", "line/steerable", "fluid/steerable, truth", "line/steerable, truth"
     ]  # fmt: skip
     assert len(rollouts.errors(runs).content[0].lines) == 2  # no persistence forecast of both
+
+
+def test_runs_that_are_told_more_can_be_compared(seeds, tmp_path):
+    """`data.constants: false` is there for this comparison. Other frames are another question."""
+    task = TASKS["fluid"]()
+    untold = make_run(tmp_path / "untold", task.replace(backgrounds=()), points=8)
+    assert comparable(load_runs([seeds[0], untold]))
+    later = make_run(tmp_path / "later", task.replace(frames_in=2), points=8)
+    assert not comparable(load_runs([seeds[0], later]))
 
 
 def test_spread_over_seeds(seeds):

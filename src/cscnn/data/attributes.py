@@ -12,14 +12,16 @@ from cscnn.data.header import Header
 
 #: Parts of a header that are written as datasets, or as their shapes.
 DATASETS = ("fields", "backgrounds", "given", "frames", "grid")
+#: Parts that are written as JSON.
+TEXTS = ("units", "parameters", "cloud")
 
 
 def write_header(file: Any, header: Header) -> None:
     """Write the attributes; fields, backgrounds and what is given are datasets of their own."""
     for name, value in header.to_dict().items():
-        if name in DATASETS:
+        if name in DATASETS or (name == "cloud" and value is None):
             continue
-        if name in ("units", "parameters"):
+        if name in TEXTS:
             value = json.dumps(value, sort_keys=True)
         elif name == "time_axis":
             value = -1 if value is None else value
@@ -34,12 +36,12 @@ def read_header(file: Any) -> Header:
     """The header of a file whose datasets are there."""
     values: dict[str, Any] = {}
     for name in Header.__dataclass_fields__:
-        if name in DATASETS:
+        if name in DATASETS or (name == "cloud" and name not in file.attrs):
             continue
         if name not in file.attrs:
             raise ValueError(f"attribute {name} is missing")
         value = file.attrs[name]
-        if name in ("units", "parameters"):
+        if name in TEXTS:
             value = json.loads(value)
         elif isinstance(value, np.ndarray):
             value = value.tolist()
@@ -62,7 +64,10 @@ def read_header(file: Any) -> Header:
         {"name": n, "grade": stored[n][0], "units": stored[n][1].attrs["units"]} for n in names
     ]
     shape = stored[names[0]][1].shape
-    values["frames"], values["grid"] = shape[1], shape[2:-1]
+    if values.get("cloud") is None:
+        values["frames"], values["grid"] = shape[1], shape[2:-1]
+    else:
+        values["frames"], values["grid"] = shape[0], ()
     values["backgrounds"] = _ordered(
         file,
         "backgrounds",

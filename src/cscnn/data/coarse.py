@@ -95,6 +95,8 @@ def coarse(source: S, coarsen: int) -> S | Coarse:
 
 def coarse_header(header: Header, coarsen: int) -> Header:
     """The header of the same data with cells of ``coarsen`` points per axis."""
+    if header.cloud is not None:
+        raise ValueError(f"coarsen={coarsen} joins points of a grid, but the data are on points")
     if any(n % coarsen for n in header.grid):
         raise ValueError(f"coarsen={coarsen} does not divide the grid {header.grid}")
     changes: dict[str, Any] = {}

@@ -207,6 +207,7 @@ def _info(args: argparse.Namespace) -> int:
                         sorted({getattr(file, "compression", "none") for file in source.files})
                     ),
                     "staggering": source.staggering,
+                    "points": [min(source.sizes), max(source.sizes)] if source.sizes else None,
                     **source.header.to_dict(),
                 }
             )
@@ -233,8 +234,7 @@ def _describe(entry: dict[str, Any]) -> str:
         f"split {entry['split']}",
         f"  metric      {metric} on axes {', '.join(entry['axes'])}"
         + (", time is an axis of the grid" if entry["time_axis"] is not None else ""),
-        f"  grid        {' × '.join(map(str, entry['grid']))} points of space, spacing "
-        f"{', '.join(f'{h:g}' for h in entry['spacing'])} {length}".rstrip(),
+        _space(entry, length),
         f"  boundary    {', '.join(entry['boundary'])}",
         f"  frames      {entry['frames']}, {entry['frame_spacing']:g} {time} apart",
     ]
@@ -253,6 +253,23 @@ def _describe(entry: dict[str, Any]) -> str:
         lines.append(f"  staggered   {entry['staggering']}")
     lines.append(f"  options     {json.dumps(entry['parameters'])}")
     return "\n".join(lines)
+
+
+def _space(entry: dict[str, Any], length: str) -> str:
+    """Where the fields are."""
+    if entry["points"] is None:
+        grid, spacing = " × ".join(map(str, entry["grid"])), entry["spacing"]
+        text = (
+            f"  grid        {grid} points of space, spacing {', '.join(f'{h:g}' for h in spacing)}"
+        )
+        return f"{text} {length}".rstrip()
+    low, high = entry["points"]
+    weights = ", with weights" * entry["cloud"]["weights"]
+    text = f"  points      {low if low == high else f'{low} to {high}'} in a trajectory{weights}"
+    if any(entry["cloud"]["period"]):
+        periods = ("none" if p is None else f"{p:g}" for p in entry["cloud"]["period"])
+        text += f", period {', '.join(periods)} {length}".rstrip()
+    return text
 
 
 def _check(args: argparse.Namespace) -> int:

@@ -1,7 +1,8 @@
-"""What a data set holds: fields, what is given beside them, and what is at the ends of the grid."""
+"""What a data set holds: fields, what is given beside them, and where: on a grid or on points."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -70,6 +71,41 @@ class Background(Quantity):
     """
 
     components: tuple[float, ...]
+
+
+#: Arrays of a trajectory on points that say where these are.
+PLACE = ("positions", "weights")
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """Data on points instead of a grid: every trajectory has its own, which do not move.
+
+    Attributes:
+        period: for each axis its period, or None where it has none.
+        weights: whether each point has a weight, its share of the volume (quadrature).
+    """
+
+    period: tuple[float | None, ...]
+    weights: bool = False
+
+    def __post_init__(self) -> None:
+        if any(p is not None and not 0 < p < math.inf for p in self.period):
+            raise ValueError(f"periods must be positive, or None, got {self.period}")
+
+    @property
+    def boundary(self) -> tuple[str, ...]:
+        """What is at the ends of each axis, see `BOUNDARIES`."""
+        return tuple("open" if p is None else "periodic" for p in self.period)
+
+    def check(self, dim: int, names: Sequence[str]) -> None:
+        """Raise unless there is a period for each axis, and no quantity has the name of a place."""
+        check_axes("period", self.period, dim)
+        if taken := [name for name in names if name in PLACE]:
+            raise ValueError(
+                f"on points {' and '.join(PLACE)} say where the points are: they cannot be names "
+                f"of fields, got {taken[0]!r}"
+            )
 
 
 def check_fields(

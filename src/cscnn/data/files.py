@@ -20,12 +20,12 @@ from cscnn._util.checks import check_choice
 from cscnn._util.files import replacing
 from cscnn._util.resources import check_disk
 from cscnn.data.attributes import read_header, write_header
-from cscnn.data.fields import Given
 from cscnn.data.header import Header
-from cscnn.data.source import HDF5Source, Trajectory, hdf5
+from cscnn.data.layouts import Layout, PointLayout, dataset_name, new_layout, stored_layout
+from cscnn.data.source import HDF5Source, Trajectory, check_range, hdf5
 
 FORMAT = "cscnn fields"
-FORMAT_VERSION = 1
+FORMAT_VERSIONS = (1, 2)  #: on a grid, on points
 COMPRESSIONS = ("none", "lzf", "gzip")
 DTYPES = ("float32", "float64")
 
@@ -48,22 +48,16 @@ def checksum(trajectory: Trajectory) -> np.ndarray:
 def header_checksum(header: Header, indices: Sequence[int]) -> str:
     """Hexadecimal digits that depend on all of a header and on the indices of trajectories."""
     told = header.to_dict()
-    if not header.given:  # files without it were written before it existed
-        del told["given"]
+    for name in ("given", "cloud"):  # files without them were written before they existed
+        if not told[name]:
+            del told[name]
     text = json.dumps([told, [int(i) for i in indices]], sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def dataset_name(header: Header, name: str) -> str:
-    """The dataset of a quantity, e.g. ``grade1/velocity`` or ``static/grade0/mask``."""
-    quantity = header.quantity(name)
-    folder = f"{quantity.kind}/" if isinstance(quantity, Given) else ""
-    return f"{folder}grade{quantity.grade}/{name}"
-
-
 def stored_type(header: Header, name: str, dtype: str) -> str:
-    """Of the numbers of a quantity: that of the file, but float64 for constants."""
-    return dtype if any(header.axes_of(name)) else "float64"
+    """Of the numbers of an array: that of the file, but float64 for constants and positions."""
+    return dtype if name not in header.place and any(header.axes_of(name)) else "float64"
 
 
 def write(
@@ -80,7 +74,8 @@ def write(
     Args:
         path: the file to write.
         header: the description of the data.
-        trajectories: one for each index, in this order.
+        trajectories: one for each index, in this order: name -> array, see `Header.shape`; on
+            points with ``positions``, and ``weights`` if the header has them.
         indices: numbers of the trajectories within their split.
         dtype: of the stored numbers, float32 or float64.
         compression: none, lzf (fast) or gzip (small).
@@ -93,8 +88,9 @@ def write(
         check_disk(path.parent, len(indices) * trajectory_bytes(header, dtype), str(path))
     with replacing(path) as temporary, _new_file(temporary) as file:
         with _disk_errors():
-            datasets = _create(file, header, indices, dtype, compression)
-        _fill(file, header, trajectories, indices, dtype, datasets)
+            layout = new_layout(header, len(indices))
+            datasets = _create(file, header, indices, dtype, compression, layout)
+        _fill(file, header, trajectories, indices, dtype, datasets, layout)
 
 
 @contextmanager
@@ -122,17 +118,22 @@ def _disk_errors() -> Iterator[None]:
 
 
 def trajectory_bytes(header: Header, dtype: str) -> int:
-    """Size of one trajectory in a file without compression."""
+    """Size of one trajectory in a file without compression; on points, of a single point."""
     numbers = sum(int(np.prod(header.shape(q.name))) for q in header.quantities)
     return numbers * np.dtype(dtype).itemsize
 
 
 def _create(
-    file: Any, header: Header, indices: Sequence[int], dtype: str, compression: str
+    file: Any,
+    header: Header,
+    indices: Sequence[int],
+    dtype: str,
+    compression: str,
+    layout: Layout,
 ) -> dict[str, Any]:
-    """Everything but the numbers of a file; field name -> dataset."""
+    """Everything but the numbers of a file; name of an array -> dataset."""
     file.attrs["format"] = FORMAT
-    file.attrs["format_version"] = FORMAT_VERSION
+    file.attrs["format_version"] = layout.version
     write_header(file, header)
     file.create_dataset("index", data=np.asarray(indices, np.int64))
     file.create_dataset("checksum", (len(indices), 16), np.uint8)
@@ -143,17 +144,15 @@ def _create(
     if compression != "none":
         options = {"compression": compression, "shuffle": True}
     datasets = {}
-    for field in header.quantities:
-        shape, (time, space) = header.shape(field.name), header.axes_of(field.name)
-        # one frame is one chunk: a window of frames touches nothing else
-        chunks = {"chunks": (1, 1, *shape[1:]) if time else (1, *shape)} if space else {}
-        datasets[field.name] = file.create_dataset(
-            dataset_name(header, field.name),
-            (len(indices), *shape),
-            stored_type(header, field.name, dtype),
-            **chunks,
-            **(options if space else {}),
+    for name in (*header.place, *(q.name for q in header.quantities)):
+        stored = layout.dataset(name)
+        datasets[name] = file.create_dataset(
+            dataset_name(header, name),
+            dtype=stored_type(header, name, dtype),
+            **stored,
+            **(options if stored["chunks"] else {}),
         )
+    for field in header.quantities:
         datasets[field.name].attrs["components"] = _blades(header, field.grade)
         datasets[field.name].attrs["units"] = field.units
     file.attrs["header_checksum"] = header_checksum(read_header(file), indices)
@@ -167,6 +166,7 @@ def _fill(
     indices: Sequence[int],
     dtype: str,
     datasets: dict[str, Any],
+    layout: Layout,
 ) -> None:
     """The numbers of a file; errors of whoever makes the trajectories stay as they are."""
     count = 0
@@ -179,12 +179,13 @@ def _fill(
         }
         _check_trajectory(header, stored, int(indices[count]))
         with _disk_errors():
-            for name, array in stored.items():
-                datasets[name][count] = array
+            layout.store(datasets, count, stored)
             file["checksum"][count] = checksum(stored)
         count += 1
     if count != len(indices):
         raise ValueError(f"expected {len(indices)} trajectories, got {count}")
+    with _disk_errors():
+        layout.finish(file)
 
 
 def _blades(header: Header, grade: int) -> list[str]:
@@ -203,8 +204,8 @@ def _check_real(trajectory: Trajectory, index: int) -> None:
 
 
 def _check_names(header: Header, trajectory: Trajectory, index: int) -> None:
-    """Raise unless a trajectory has all fields of the header, and all that is given."""
-    expected = {q.name for q in header.quantities}
+    """Raise unless a trajectory has all fields of the header, all that is given, and its place."""
+    expected = {*(q.name for q in header.quantities), *header.place}
     if set(trajectory) != expected:
         raise ValueError(
             f"trajectory {index} has fields {sorted(trajectory)}, expected {sorted(expected)}"
@@ -213,17 +214,24 @@ def _check_names(header: Header, trajectory: Trajectory, index: int) -> None:
 
 def _check_trajectory(header: Header, trajectory: Trajectory, index: int) -> None:
     """Raise unless a trajectory has the shapes of the header and finite numbers."""
+    points = 1
+    if header.place and trajectory["positions"].ndim:
+        points = max(1, len(trajectory["positions"]))
     for name, array in trajectory.items():
-        if array.shape != header.shape(name):
+        if array.shape != (shape := header.shape(name, points)):
             raise ValueError(
-                f"trajectory {index}, field {name}: shape {array.shape}, expected "
-                f"{header.shape(name)}"
+                f"trajectory {index}, field {name}: shape {array.shape}, expected {shape}"
             )
         if not np.isfinite(array).all():
             bad = int((~np.isfinite(array)).sum())
             raise ValueError(
                 f"trajectory {index}, field {name}: {bad} of {array.size} numbers are NaN or "
                 f"infinite as {array.dtype}"
+            )
+        if name == "weights" and name in header.place and array.min() <= 0:
+            raise ValueError(
+                f"trajectory {index}: weights are shares of a volume and must be positive, got "
+                f"{array.min()}"
             )
 
 
@@ -248,14 +256,14 @@ class FieldFile(HDF5Source):
         version = file.attrs.get("format_version")
         if file.attrs.get("format") != FORMAT:
             raise ValueError("this is not a file of cscnn: it has no attribute format")
-        if version != FORMAT_VERSION:
-            raise ValueError(
-                f"this has format version {version}, this cscnn reads {FORMAT_VERSION}"
-            )
+        if version not in FORMAT_VERSIONS:
+            known = " and ".join(map(str, FORMAT_VERSIONS))
+            raise ValueError(f"this has format version {version}, this cscnn reads {known}")
         self.header = read_header(file)
         self.indices = tuple(int(i) for i in file["index"][:])
         if not self.indices:
             raise ValueError("it holds no trajectories")
+        self._layout = stored_layout(self.header, len(self.indices), file)
         first = file[dataset_name(self.header, self.header.fields[0].name)]
         self.dtype = str(first.dtype)
         self.compression = first.compression or "none"
@@ -264,14 +272,15 @@ class FieldFile(HDF5Source):
     def _check_datasets(self, file: Any) -> None:
         """Raise unless shapes, components and numbers are those that the header tells."""
         check_choice("the type of numbers", self.dtype, DTYPES)
-        for field in self.header.quantities:
-            shape = (len(self.indices), *self.header.shape(field.name))
-            dtype = stored_type(self.header, field.name, self.dtype)
-            stored = file[dataset_name(self.header, field.name)]
+        for name in (*self.header.place, *(q.name for q in self.header.quantities)):
+            shape, dtype = self._layout.shape(name), stored_type(self.header, name, self.dtype)
+            stored = file[dataset_name(self.header, name)]
             if stored.shape != shape:
-                raise ValueError(f"field {field.name} has shape {stored.shape}, expected {shape}")
+                raise ValueError(f"field {name} has shape {stored.shape}, expected {shape}")
             if str(stored.dtype) != dtype:
-                raise ValueError(f"field {field.name} holds {stored.dtype}, expected {dtype}")
+                raise ValueError(f"field {name} holds {stored.dtype}, expected {dtype}")
+        for field in self.header.quantities:
+            stored = file[dataset_name(self.header, field.name)]
             components = [str(name) for name in stored.attrs.get("components", ())]
             if components != (blades := _blades(self.header, field.grade)):
                 raise ValueError(
@@ -285,16 +294,31 @@ class FieldFile(HDF5Source):
         return len(self.indices)
 
     def _load_frames(self, number: int, start: int, stop: int) -> Trajectory:
-        result = {}
-        for name in (quantity.name for quantity in self.header.quantities):
-            time, _ = self.header.axes_of(name)
-            index = np.s_[number, start:stop] if time else np.s_[number]
-            result[name] = self._load(dataset_name(self.header, name), number, index, name)
-        return result
+        return {q.name: self._array(q.name, number, start, stop) for q in self.header.quantities}
+
+    def _array(self, name: str, number: int, start: int = 0, stop: int = 1) -> np.ndarray:
+        where = self._layout.where(name, number, start, stop)
+        return self._load(dataset_name(self.header, name), number, where, name)
+
+    def place(self, number: int) -> Trajectory:
+        check_range(self, self.path, number, 0, None)
+        return {name: self._array(name, number) for name in self.header.place}
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(self._layout.sizes) if isinstance(self._layout, PointLayout) else ()
+
+    def everything(self, number: int) -> Trajectory:
+        """All arrays of a trajectory, those that say where its points are too."""
+        return {**self.place(number), **self.read(number)}
 
     def checksum(self, number: int) -> np.ndarray:
         """The stored checksum of a trajectory."""
         return self._open()["checksum"][number]
+
+    def checksums(self) -> np.ndarray:
+        """Those of all trajectories, (trajectories, 16)."""
+        return self._open()["checksum"][:]
 
     def header_checksum(self) -> str | None:
         """The stored checksum of the header; None in a file that has none."""
@@ -320,7 +344,7 @@ def find_damage(path: Path, progress: Progress = silent) -> Iterator[str]:
         for number, index in enumerate(file.indices):
             progress(path.name, number, len(file))
             try:
-                trajectory = file.read(number)
+                trajectory = file.everything(number)
                 _check_trajectory(file.header, trajectory, index)
             except (OSError, ValueError) as error:
                 yield f"{path}: {error}"

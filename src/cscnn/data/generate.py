@@ -331,7 +331,7 @@ def _simulate(plan: Plan, indices: list[int]) -> Path:
     try:
         with torch.no_grad():
             arrays = {
-                name: x.cpu().numpy()
+                name: [row.cpu().numpy() for row in x]
                 for name, x in plan.simulator.simulate(rngs, plan.device).items()
             }
     except (ValueError, ArithmeticError, RuntimeError) as error:

@@ -12,7 +12,9 @@ from cscnn._util.jsonform import from_json, to_json
 from cscnn.algebra import CliffordAlgebra
 from cscnn.data.fields import (
     KINDS,
+    PLACE,
     Background,
+    Cloud,
     Field,
     Given,
     check_axes,
@@ -27,7 +29,8 @@ class Header:
 
     Trajectories are stored as (trajectory, time, *space, components), one array per field. Time
     is an axis of the grid if ``time_axis`` is 0; then it has a sign in the metric, a spacing and a
-    boundary. If it is None, the grid is space and times are frames.
+    boundary. If it is None, the grid is space and times are frames. Data on points have no grid and
+    no spacing, see `of_points`.
 
     Attributes:
         metric: one sign per axis of the grid.
@@ -48,6 +51,7 @@ class Header:
         parameters: everything that the generator was told.
         seed: of the random numbers.
         split: train, valid or test.
+        cloud: of data on points; None for those on a grid.
 
     Example:
         >>> swirl = Header((1, 1), ("x", "y"), (0.5, 0.5), ("wall", "wall"),
@@ -75,26 +79,84 @@ class Header:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
     split: str = ""
+    cloud: Cloud | None = None
 
     def __post_init__(self) -> None:
         dim = self.algebra.dim
         check_fields("a header", self.algebra, self.fields, self.backgrounds, self.given)
         check_axes("boundary", self.boundary, dim)
         check_boundary(self.boundary)
-        check_axes("spacing", self.spacing, dim)
         check_positive(spacing=self.spacing, frame_spacing=self.frame_spacing)
         self._check_texts()
         if len(self.axes) != dim or len(set(self.axes)) != dim:
             raise ValueError(f"axes must name each of {dim} axes, got {self.axes}")
         if self.time_axis not in (None, 0):
             raise ValueError(f"time must be axis 0 of the grid or none, got {self.time_axis}")
+        check_given(self.given, self.time_axis)
+        if self.cloud is not None:
+            self._check_cloud(self.cloud)
+            return
+        check_axes("spacing", self.spacing, dim)
         space = dim - (self.time_axis is not None)
         if len(self.grid) != space or any(n < 1 for n in (*self.grid, self.frames)):
             raise ValueError(
                 f"metric {self.metric} needs a grid of {space} positive sizes and at least one "
                 f"frame, got {self.grid} and {self.frames}"
             )
-        check_given(self.given, self.time_axis)
+
+    def _check_cloud(self, cloud: Cloud) -> None:
+        """Raise unless the rest goes with data on points."""
+        cloud.check(self.algebra.dim, [q.name for q in self.quantities])
+        if self.frames < 1:
+            raise ValueError(f"data need at least one frame, got {self.frames}")
+        for name, value, expected in (
+            ("time_axis", self.time_axis, None),
+            ("grid", tuple(self.grid), ()),
+            ("spacing", tuple(self.spacing), ()),
+            ("boundary", tuple(self.boundary), cloud.boundary),
+        ):
+            if value != expected:
+                raise ValueError(
+                    f"data on points with period {cloud.period} have {name} {expected}, got {value}"
+                )
+
+    @classmethod
+    def of_points(
+        cls,
+        metric: Sequence[int],
+        fields: Sequence[Field],
+        frames: int,
+        *,
+        period: Sequence[float | None] | None = None,
+        weights: bool = False,
+        axes: Sequence[str] | None = None,
+        **others: Any,
+    ) -> Header:
+        """The header of data on points: their number may differ between trajectories.
+
+        A trajectory has an array ``positions`` (points, dim) beside its fields, which are (frames,
+        points, components), and with ``weights`` an array of that name, (points,). Positions do not
+        change in time.
+
+        Args:
+            metric, fields, frames: as above.
+            period: for each axis its period, or None where it has none; by default none has.
+            weights: whether trajectories have weights: shares of the volume, as of quadrature.
+            axes: names of the axes; by default x, y, z, w.
+            others: further attributes, e.g. ``frame_spacing`` or ``given``.
+
+        Example:
+            >>> sound = Header.of_points((1, 1), [Field("velocity", 1)], 20, period=(1.0, None))
+            >>> sound.boundary, sound.shape("velocity", points=300)
+            (('periodic', 'open'), (20, 300, 2))
+        """
+        names = "xyzw" if len(metric) <= 4 else [f"x{i}" for i in range(len(metric))]
+        cloud = Cloud(tuple(period or (None,) * len(metric)), weights)
+        check_axes("period", cloud.period, len(metric))
+        return cls(
+            tuple(metric), tuple(axes or names[: len(metric)]), (), cloud.boundary, tuple(fields),
+            frames, (), cloud=cloud, **others,
+        )  # fmt: skip
 
     def _check_texts(self) -> None:
         """Raise if a text has control characters, which a terminal would obey."""
@@ -125,11 +187,26 @@ class Header:
         quantity = self.quantity(name)
         return KINDS[quantity.kind] if isinstance(quantity, Given) else (True, True)
 
-    def shape(self, name: str) -> tuple[int, ...]:
-        """(frames, *grid, components) of a field; given quantities may lack frames or grid."""
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Arrays of a trajectory that say where its points are; none on a grid."""
+        if self.cloud is None:
+            return ()
+        return PLACE if self.cloud.weights else PLACE[:1]
+
+    def shape(self, name: str, points: int = 1) -> tuple[int, ...]:
+        """(frames, *grid, components) of a field; given quantities may lack frames or grid.
+
+        Args:
+            name: of a quantity, or of the `place` of points.
+            points: of the trajectory, if the data are on points: these are the grid.
+        """
+        if name in self.place:
+            return (points, self.algebra.dim) if name == PLACE[0] else (points,)
         time, space = self.axes_of(name)
+        grid = self.grid if self.cloud is None else (points,)
         components = self.algebra.grade_sizes[self.grade(name)]
-        return (*((self.frames,) if time else ()), *(self.grid if space else ()), components)
+        return (*((self.frames,) if time else ()), *(grid if space else ()), components)
 
     def grade(self, name: str) -> int:
         """Grade of a field or given quantity."""

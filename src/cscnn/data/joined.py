@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from cscnn._util.jsonform import to_json
+from cscnn.data.files import FieldFile
 from cscnn.data.header import Header
 from cscnn.data.source import FieldSource, Trajectory
+from cscnn.data.stated import stated_header, values
 
 MOST_OPEN = 16  #: files that a process has open at a time
 
@@ -25,9 +27,9 @@ SHARED = {
     "fields": "",
     "grid": "",
     "boundary": "",
+    "cloud": "",
     "units": "",
     "frames": ": cut the trajectories to one length",
-    "backgrounds": ": train on files with one value",
     "split": ": name the files of one split, e.g. by a pattern",
 }
 CLOSE = {"spacing": "", "frame_spacing": ""}  #: the same up to rounding
@@ -37,7 +39,8 @@ SAME = 1e-3  #: relative difference of spacings that counts as rounding, as in `
 class JoinedFiles(FieldSource):
     """The trajectories of several files, one file after the other.
 
-    All files are looked at once, and must hold the same fields on the same grid. After that a file
+    All files are looked at once, and must hold the same fields on the same grid. Backgrounds that
+    differ between them become constants that are given with each trajectory. After that a file
     is opened when one of its trajectories is read, and few are open at a time. They may differ in
     how they were made: the header has the parameters that all share, and generator version 0 if
     there are others.
@@ -55,15 +58,24 @@ class JoinedFiles(FieldSource):
     def __init__(self, path: str | Path, sources: Iterable[FieldSource]):
         self.path = Path(path)
         self._files: list[FieldSource] = []
+        known: dict[bytes, Path] = {}  # checksum of a trajectory -> its file
         for source in sources:
-            source.close()
             if self._files:
                 _check_same(self._files[0], source)
+            _check_new(source, known)
+            source.close()
             self._files.append(source)
         if not self._files:
             raise ValueError(f"{path}: there are no files to join")
+        self._stated = _varying([source.header for source in self._files])
         self._ends = list(accumulate(len(source) for source in self._files))
-        self.header = _common_header([source.header for source in self._files])
+        headers = [stated_header(source.header, self._stated) for source in self._files]
+        for source, header in zip(self._files, headers, strict=True):
+            _check_given(self._files[0].path, headers[0], source.path, header)
+        self.header = _common_header(headers)
+        if _own_times(self.header):
+            total = sum(len(source) * source.header.frame_spacing for source in self._files)
+            self.header = self.header.replace(frame_spacing=total / len(self))
         self.dtype = str(np.result_type(*(source.dtype for source in self._files)))
         self.staggering = self._files[0].staggering
         self._recent: dict[int, None] = {}  # files that may be open, the latest last
@@ -88,7 +100,15 @@ class JoinedFiles(FieldSource):
 
     def _load_frames(self, number: int, start: int, stop: int) -> Trajectory:
         source, own = self.locate(number)
-        return source.read(own, start, stop)
+        return {**source.read(own, start, stop), **values(source, self._stated)}
+
+    def place(self, number: int) -> Trajectory:
+        source, own = self.locate(number)
+        return source.place(own)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(size for source in self._files for size in source.sizes)
 
     def close(self) -> None:
         for place in self._recent:
@@ -99,9 +119,24 @@ class JoinedFiles(FieldSource):
         return {**self.__dict__, "_recent": {}}
 
 
+def _check_new(source: FieldSource, known: dict[bytes, Path]) -> None:
+    """Raise if a trajectory is in another file too, such as a shard beside the merged file."""
+    if not isinstance(source, FieldFile):
+        return
+    for number, checksum in enumerate(source.checksums()):
+        other = known.setdefault(checksum.tobytes(), source.path)
+        if other != source.path:
+            raise ValueError(
+                f"{other} and {source.path} cannot be joined: trajectory {number} of the second is "
+                "in the first as well and would count double"
+            )
+
+
 def _check_same(first: FieldSource, other: FieldSource) -> None:
     """Raise unless trajectories of two files can be in one batch."""
     for name, advice in {**SHARED, **CLOSE}.items():
+        if name == "frame_spacing" and _own_times(first.header):
+            continue
         mine, theirs = getattr(first.header, name), getattr(other.header, name)
         if mine != theirs and not (name in CLOSE and _close(mine, theirs)):
             raise ValueError(
@@ -115,9 +150,31 @@ def _check_same(first: FieldSource, other: FieldSource) -> None:
         )
 
 
+def _varying(headers: Sequence[Header]) -> set[str]:
+    """Names of backgrounds that not all files have with one value."""
+    stated = [{b.name: b for b in header.backgrounds} for header in headers]
+    names = {name for backgrounds in stated for name in backgrounds}
+    return {name for name in names if len({own.get(name) for own in stated}) > 1}
+
+
+def _check_given(first: Path, mine: Header, other: Path, theirs: Header) -> None:
+    """Raise unless the trajectories of two files are given the same, in the same order or not."""
+    sets = [{(g.name, g.grade, g.kind, g.units) for g in header.given} for header in (mine, theirs)]
+    if sets[0] != sets[1]:
+        raise ValueError(
+            f"{first} and {other} cannot be joined: given is {to_json(mine.given)} in the first, "
+            f"{to_json(theirs.given)} in the other: join files that are given the same quantities"
+        )
+
+
 def _close(mine: float | tuple[float, ...], theirs: float | tuple[float, ...]) -> bool:
     pairs = zip(np.atleast_1d(mine), np.atleast_1d(theirs), strict=True)
     return all(math.isclose(a, b, rel_tol=SAME) for a, b in pairs)
+
+
+def _own_times(header: Header) -> bool:
+    """Whether every trajectory has its own frame spacing; that of the header is a mean."""
+    return any(given.name == "frame_spacing" for given in header.given)
 
 
 def _common_header(headers: Sequence[Header]) -> Header:

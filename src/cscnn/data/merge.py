@@ -85,7 +85,7 @@ def _collect(
                 if file is not None:
                     file.close()
                 file = FieldFile(path)
-            trajectory = file.read(number)
+            trajectory = file.everything(number)
             if not np.array_equal(checksum(trajectory), file.checksum(number)):
                 raise ValueError(f"{path}: trajectory {index} is damaged")
             yield trajectory

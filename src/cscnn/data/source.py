@@ -57,6 +57,22 @@ class FieldSource(ABC):
         """Frames from start to stop of the trajectory at a position in the source."""
         return self._load_frames(number, *check_range(self, self.path, number, start, stop))
 
+    def place(self, number: int) -> Trajectory:
+        """Where the points of a trajectory are: ``positions`` (points, dim), maybe ``weights``.
+
+        Nothing for data on a grid.
+        """
+        return {}
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Points of each trajectory; nothing for data on a grid."""
+        return ()
+
+    def locate(self, number: int) -> tuple[FieldSource, int]:
+        """The file of a trajectory, and its number there."""
+        return self, number
+
     @property
     def files(self) -> Sequence[FieldSource]:
         """The files, one by one."""

@@ -6,6 +6,8 @@ from cscnn.data.fields import Background, Field
 from cscnn.forecasting.augment import RandomNoise, RandomSymmetry
 from cscnn.forecasting.constraints import Constraint
 from cscnn.forecasting.forecaster import Forecaster
+from cscnn.forecasting.neighbours import find_neighbours
+from cscnn.forecasting.points import Points
 from cscnn.forecasting.runs import Run
 from cscnn.forecasting.task import Task
 from cscnn.forecasting.training.config import TrainConfig
@@ -17,6 +19,7 @@ __all__ = [
     "Constraint",
     "Field",
     "Forecaster",
+    "Points",
     "RandomNoise",
     "RandomSymmetry",
     "Run",
@@ -27,6 +30,7 @@ __all__ = [
     "Windows",
     "collate",
     "evaluate",
+    "find_neighbours",
     "train",
 ]
 

@@ -73,6 +73,9 @@ class RandomSymmetry:
     Fields, constants and what is given are transformed together. Other rotations and boosts do not
     map a grid to itself; for boosted data give the simulators of spacetime a ``rapidity``.
 
+    With time as an axis of the grid a reversal of time puts new frames first. Losses look for them
+    at the end of the output, so time is only reversed in windows whose whole output is new.
+
     Args:
         task: whose metric, spacing and boundary count.
         group: ``"O"``, ``"SO"``, ``"O+"`` or ``"SO+"``.
@@ -86,7 +89,9 @@ class RandomSymmetry:
         return task_symmetries(self.task, tuple(grid), self.group)
 
     def __call__(self, window: Window, rng: np.random.Generator) -> Window:
-        elements = self.elements(grid_of(self.task, window.known))
+        elements, axis = self.elements(grid_of(self.task, window.known)), self.task.time_axis
+        if axis is not None and not self._reversible(window):
+            elements = tuple(g for g in elements if g[axis, axis] > 0)
         g = elements[int(rng.integers(len(elements)))]
         constants = window.constants
         if len(constants):
@@ -97,6 +102,11 @@ class RandomSymmetry:
             constants,
             transform_given(self.task, g, window.given),
         )
+
+    def _reversible(self, window: Window) -> bool:
+        """Whether the target is all of one output."""
+        frames = {len(x) for x in window.target.values()}
+        return frames == {self.task.frames_in} == {self.task.frames_out}
 
 
 class RandomNoise:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from cscnn._util.checks import check_choice
 from cscnn._util.jsonform import from_json
 from cscnn.calculus import Differences, Projection, Spectral, with_mean
-from cscnn.conv.padding import WALLS
+from cscnn.conv.padding import WALLS, is_odd
 from cscnn.forecasting.task import Task
 
 #: By name: grades that it says something of, from the grade of the pseudoscalar.
@@ -38,7 +38,7 @@ class Constraint:
         field: name of the field.
         kind: ``"divergence_free"`` or ``"coclosed"`` (∇⌟f = 0), ``"curl_free"`` or ``"closed"``
             (∇∧f = 0: of a magnetic bivector, no magnetic charge), or ``"keep_mean"`` (the mean over
-            space is that of the last known frame).
+            space is that of the last known frame; of components that a wall does not negate).
         scheme: the discretisation in which it holds, which should be that of the data.
             ``"staggered"``: data of solvers with numbers on faces of cells, averaged to the centres
             (all simulators here, PhiFlow). ``"spectral"``: data of spectral solvers.
@@ -59,6 +59,11 @@ class Constraint:
         check_choice(f"{name}kind", self.kind, KINDS)
         check_choice(f"{name}scheme", self.scheme, SCHEMES)
         check_choice(f"{name}wall", self.wall, WALLS)
+        if self.accuracy != 2 and self.scheme != "differences":
+            raise ValueError(
+                f"{name}accuracy={self.accuracy} is for scheme differences, got scheme "
+                f"{self.scheme!r}"
+            )
 
 
 def read_constraints(given: Mapping[str, Any]) -> tuple[Constraint, ...]:
@@ -121,6 +126,10 @@ class Constraints(nn.Module):
         super().__init__()
         self.task = task
         constraints = read_constraints(given) if isinstance(given, Mapping) else tuple(given)
+        if constraints and task.points is not None:
+            raise ValueError(
+                f"constraints are for grids, task {task.name} is on points: got {constraints[0]}"
+            )
         means = [c for c in constraints if c.kind == "keep_mean"]
         self.constraints = (*(c for c in constraints if c not in means), *means)
         self._rules = [self._rule(constraint) for constraint in self.constraints]
@@ -143,6 +152,7 @@ class Constraints(nn.Module):
         channel = same_grade.index(constraint.field)
         boundary = self._boundary(constraint)
         if kind == "keep_mean":
+            self._check_mean(constraint.field, grade, boundary)
             return Rule(channel, grade, boundary)
         useful = PROJECTIONS[kind](len(self._space))
         if grade not in useful:
@@ -157,6 +167,16 @@ class Constraints(nn.Module):
             scheme = Differences(task.grid_spacing, accuracy, boundary, staggered)
         layer = Projection(task.algebra, kind, scheme, grades=(grade,), axes=self._space)
         return Rule(channel, grade, boundary, layer)
+
+    def _check_mean(self, field: str, grade: int, boundary: tuple[str, ...]) -> None:
+        """Raise if walls negate all components of a field: then no constant can be added."""
+        walls = [(axis, boundary[axis]) for axis in self._space if boundary[axis] in WALLS]
+        blades = [blade for blade in self.task.algebra.blades if len(blade) == grade]
+        if all(any(is_odd(blade, *wall) for wall in walls) for blade in blades):
+            raise ValueError(
+                f"keep_mean says nothing of field {field} of grade {grade}: boundaries {boundary} "
+                "negate all of its components, so that it has no constant part"
+            )
 
     def _boundary(self, constraint: Constraint) -> tuple[str, ...]:
         """The boundary of each axis in terms of `cscnn.calculus`; time is not looked at."""
@@ -186,8 +206,7 @@ class Constraints(nn.Module):
                 new = self._with_mean(field, last, rule)
             else:
                 new = rule.layer(field)
-            channel = torch.tensor([rule.channel], device=state.device)
-            state = frames.index_copy(2, channel, new.unsqueeze(2)).flatten(1, 2)
+            state = frames.select_scatter(new, 2, rule.channel).flatten(1, 2)
         return state
 
     def _with_mean(self, field: Tensor, last: Tensor, rule: Rule) -> Tensor:

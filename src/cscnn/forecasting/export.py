@@ -57,6 +57,10 @@ def export(
     path = Path(path)
     if path.suffix not in SUFFIXES:
         raise ValueError(f"the file must end in {' or '.join(SUFFIXES)}, got {path.name}")
+    if forecaster.task.points is not None:
+        raise ValueError(
+            f"forecasters on grids can be exported, but task {forecaster.task.name} is on points"
+        )
     frames, given = _example(forecaster, grid, check_int("batch", batch, low=1))
     options = {"given": given} if given else {}
     with torch.no_grad():

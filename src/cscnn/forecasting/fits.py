@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from cscnn._util.checks import check_int
+from cscnn.forecasting.points import Points
 from cscnn.forecasting.task import Task
 from cscnn.forecasting.units import Units
 from cscnn.networks import Grid, Recipe
+from cscnn.networks.registry import entry
 
 
 def check_units(units: Units, task: Task, change: bool) -> None:
@@ -32,6 +36,50 @@ def check_units(units: Units, task: Task, change: bool) -> None:
             )
 
 
+def check_interface(name: str, task: Task) -> None:
+    """Raise unless a network serves what a task is about: a grid, or points."""
+    for_points = entry(name).interface == "points"
+    if for_points and task.points is None:
+        raise ValueError(
+            f"{name} serves point sets and curved spaces, not grids like that of task "
+            f"{task.name}: build cscnn.networks.CSPointNet for CliffordAlgebra({task.metric})"
+        )
+    if not for_points and task.points is not None:
+        raise ValueError(
+            f"{name} serves grids, but task {task.name} is on points: take a network along edges, "
+            "such as cs_pointnet"
+        )
+
+
+def check_input(x: Tensor, known: Tensor, task: Task, points: Points | None) -> None:
+    """Raise unless fields, constants and points are what the network of a task takes.
+
+    Args:
+        x: (batch, task.in_channels, *grid, blades).
+        known: (constants, blades) or (batch, constants, blades).
+        task: of the network.
+        points: of the fields, if they are on points.
+    """
+    count, blades = len(task.constants), task.algebra.n_blades
+    if x.dim() != task.grid_axes + 3 or x.shape[1] != task.in_channels:
+        expected = f"(batch, {task.in_channels}, {'*, ' * task.grid_axes}{blades})"
+        raise ValueError(
+            f"task {task.name} takes fields of shape {expected}, got {tuple(x.shape)}"
+            + (f": frames, then {', '.join(g.name for g in task.given)}" if task.given else "")
+        )
+    if tuple(known.shape[-2:]) != (count, blades) or known.dim() > 3:
+        raise ValueError(
+            f"task {task.name} has {count} constants, i.e. a tensor ({count}, {blades}), got "
+            f"{tuple(known.shape)}"
+        )
+    if (points is None) != (task.points is None):
+        raise ValueError(
+            f"task {task.name} is on {'a grid' if task.points is None else 'points'}: "
+            + ("it takes no points" if task.points is None else "pass points=positions")
+            + f", got points={points}"
+        )
+
+
 def check_steps(task: Task, steps: int) -> None:
     """Raise unless a forecast can have so many frames; after a gap it cannot be fed back."""
     check_int("steps", steps, low=1)
@@ -54,6 +102,11 @@ def check_network(recipe: Recipe | None, task: Task) -> None:
                 f"{recipe.name} was made for {name}={made}, task {task.name} has {wanted}: "
                 "build the network for this task"
             )
+    if recipe.space is not None and isinstance(recipe.space, Grid) != (task.points is None):
+        raise ValueError(
+            f"{recipe.name} was made for {recipe.space}, task {task.name} is on "
+            f"{'a grid' if task.points is None else 'points'}: build the network for this task"
+        )
     if isinstance(recipe.space, Grid):
         made, wanted = (
             Grid(grid.spacings(task.dim), grid.padding_modes(task.dim))

@@ -19,10 +19,17 @@ from cscnn.data.strided import StrideLike, Strides
 from cscnn.forecasting import frames as packed
 from cscnn.forecasting.calibration import calibrate_for
 from cscnn.forecasting.constraints import Constraint, Constraints, ConstraintsLike
-from cscnn.forecasting.fits import check_network, check_steps, check_units
+from cscnn.forecasting.fits import (
+    check_input,
+    check_interface,
+    check_network,
+    check_steps,
+    check_units,
+)
 from cscnn.forecasting.given import at_step, check_given
 from cscnn.forecasting.given import pack as pack_given
-from cscnn.forecasting.losses import get_loss
+from cscnn.forecasting.losses import check_loss, get_loss
+from cscnn.forecasting.points import Points, PointsLike, as_points
 from cscnn.forecasting.task import ONE_BY_ONE, Task
 from cscnn.forecasting.units import Units
 from cscnn.forecasting.unroll import Unroll
@@ -37,7 +44,6 @@ from cscnn.networks import (
     fit_budget,
 )
 from cscnn.networks.recipe import recipe_of
-from cscnn.networks.registry import entry
 
 FORMAT = 4  #: of `Description`; raised when its entries change their meaning
 KEY = "cscnn_forecaster"  #: of that description in the metadata of a file
@@ -65,7 +71,8 @@ class Forecaster(nn.Module):
 
     Args:
         network: (batch, channels of task.input_type, *grid, blades) -> (batch, channels of
-            task.output_type, *grid, blades), in scaled units.
+            task.output_type, *grid, blades), in scaled units. On points (points, channels, blades)
+            with edges, see `cscnn.networks.CSPointNet`.
         task: what is forecast.
         units: in which the network computes; by default those of the data.
         coarsen: the network sees means over cells of so many points per axis of the data.
@@ -141,19 +148,15 @@ class Forecaster(nn.Module):
             calibrate: set the initial scales of steerable networks by a pass of noise.
             options: of the network, e.g. ``width``.
         """
-        if entry(name).interface == "points":
-            raise ValueError(
-                f"{name} serves point sets and curved spaces, not grids like that of task "
-                f"{task.name}: build cscnn.networks.CSPointNet for CliffordAlgebra({task.metric})"
-            )
+        check_interface(name, task)
         signature = (name, task.input_type, task.output_type)
         if params is not None:
             if options.get("width") is not None:
                 raise ValueError(
                     f"give width or params, not both: got {options['width']} and {params}"
                 )
-            options = fit_budget(*signature, params, task.grid, **options)
-        network = build(*signature, task.grid, **options)
+            options = fit_budget(*signature, params, task.space, **options)
+        network = build(*signature, task.space, **options)
         if calibrate and isinstance(network, Calibrated):
             calibrate_for(network, task)
         return cls(network, task, units, coarsen, predicts, constraints, stride)
@@ -191,6 +194,7 @@ class Forecaster(nn.Module):
         steps: int | None = None,
         constants: Tensor | None = None,
         given: Frames | None = None,
+        points: PointsLike | None = None,
     ) -> dict[str, Tensor]:
         """Forecast, feeding predictions back for as many frames as are wanted.
 
@@ -203,13 +207,15 @@ class Forecaster(nn.Module):
             given: what the task is given, in physical units: forcing (batch, frames, *space,
                 components) from the first of these frames to the last that is forecast, static
                 fields (batch, *space, components), constants (batch, components).
+            points: of fields on points, where *space is one axis: `Points`, or their positions,
+                (points, dim), as one tensor for each sample or one for all.
 
         Returns:
             field name -> (batch, steps, *space, components), in the dtype of the weights, but at
             least float32.
         """
         steps = self.task.frames_out if steps is None else steps
-        return self.roll_out(frames, steps, constants=constants, given=given)
+        return self.roll_out(frames, steps, constants, given=given, points=points)
 
     def roll_out(
         self,
@@ -218,6 +224,7 @@ class Forecaster(nn.Module):
         constants: Tensor | None = None,
         guard: Callable[[dict[str, Tensor]], Frames | None] | None = None,
         given: Frames | None = None,
+        points: PointsLike | None = None,
     ) -> dict[str, Tensor]:
         """`forward`, with a look at every block of new frames.
 
@@ -235,11 +242,12 @@ class Forecaster(nn.Module):
         wide = {name: torch.promote_types(x.dtype, self.dtype) for name, x in frames.items()}
         known = {name: x.to(self.device, wide[name]) for name, x in recent.items()}
         told = {n: x.to(self.device) for n, x in check_given(self.task, given).items()}
-        start = next(iter(frames.values())).shape[1] - seen
+        batch, start = next(iter(frames.values())).shape[:2]
+        places = as_points(points, self.task.points, batch, self.constants)
         blocks: list[dict[str, Tensor]] = []
         while len(blocks) * self.task.frames_out < steps:
-            x = self.pack(known, at_step(self.task, told, len(blocks), start))
-            new = self.unpack(self.newest(self.predict(x, constants)))
+            x = self.pack(known, at_step(self.task, told, len(blocks), start - seen))
+            new = self.unpack(self.newest(self.predict(x, constants, places)))
             blocks.append(new)
             kept = new if guard is None else guard(new)
             if kept is None:
@@ -273,7 +281,9 @@ class Forecaster(nn.Module):
         x = x.to(torch.promote_types(x.dtype, torch.float32))
         return self.units.physical(self.task.unpack(x))
 
-    def predict(self, x: Tensor, constants: Tensor | None = None) -> Tensor:
+    def predict(
+        self, x: Tensor, constants: Tensor | None = None, points: Points | None = None
+    ) -> Tensor:
         """One application of the network, in scaled units, on the grid of its input.
 
         With time as an axis of the grid, only the last frames are new, see `newest`.
@@ -282,29 +292,17 @@ class Forecaster(nn.Module):
             x: (batch, task.in_channels, *grid, blades), from `pack`: frames, and what is given.
             constants: (constants, blades) or (batch, constants, blades), see `Task.constants`; by
                 default those of the task. Transform them with the field to test equivariance.
+            points: of fields on points.
         """
-        task, algebra = self.task, self.task.algebra
-        if x.dim() != task.dim + 3 or x.shape[1] != task.in_channels:
-            expected = f"(batch, {task.in_channels}, {'*, ' * task.dim}{algebra.n_blades})"
-            raise ValueError(
-                f"task {task.name} takes fields of shape {expected}, got {tuple(x.shape)}"
-                + (f": frames, then {', '.join(g.name for g in task.given)}" if task.given else "")
-            )
-        frames, known = (
-            x[:, : task.frame_channels],
-            self.constants if constants is None else constants,
-        )
-        count = len(task.constants)
-        if tuple(known.shape[-2:]) != (count, algebra.n_blades) or known.dim() > 3:
-            raise ValueError(
-                f"task {task.name} has {count} constants, i.e. a tensor ({count}, "
-                f"{algebra.n_blades}), got {tuple(known.shape)}"
-            )
-        if count:
-            known = known.to(x).expand(x.shape[0], count, algebra.n_blades)
-            known = known.reshape(*known.shape[:2], *(1,) * task.dim, algebra.n_blades)
+        task, blades = self.task, self.task.algebra.n_blades
+        known = self.constants if constants is None else constants
+        check_input(x, known, task, points)
+        frames = x[:, : task.frame_channels]
+        if count := len(task.constants):
+            known = known.to(x).expand(x.shape[0], count, blades)
+            known = known.reshape(*known.shape[:2], *(1,) * task.grid_axes, blades)
             x = torch.cat([x, known.expand(*known.shape[:2], *x.shape[2:])], 1)
-        y = self.network(x)
+        y = self.network(x) if points is None else points.apply(self.network, x)
         assert isinstance(y, Tensor)
         if self.predicts == "change":
             y = packed.base(task, frames) + y * self.factors.to(y)
@@ -330,24 +328,22 @@ class Forecaster(nn.Module):
             unroll: over how many steps of its own forecast, and how.
         """
         task, function, target = self.task, get_loss(name), self.pack(window.target)
+        check_loss(name, task)
+        points = as_points(window.points, task.points, len(target), self.constants)
+        counted = task.inside_grid if points is None else points.counted
         check_steps(task, unroll.steps * task.frames_out)
         given = check_given(task, window.given)
 
         def step(x: Tensor, number: int) -> Tensor:
             x = self._join(x, at_step(task, given, number))
-            return self.newest(self.predict(x, window.constants))
+            return self.newest(self.predict(x, window.constants, points))
 
         def append(x: Tensor, y: Tensor) -> Tensor:  # as `pack` would: zeros without data
             clean = y if self.predicts == "change" else y * self.factors.to(y)
             return packed.append(task, x, clean)
 
         losses = [
-            function(
-                task.inside_grid(y),
-                task.inside_grid(packed.block(task, target, number)),
-                task,
-                weights,
-            )
+            function(counted(y), counted(packed.block(task, target, number)), task, weights)
             for number, y in unroll.predictions(step, append, self.pack(window.known))
         ]
         return torch.stack(losses).mean()

@@ -65,7 +65,7 @@ def base(task: Task, x: Tensor) -> Tensor:
 
 def factors(task: Task, values: Mapping[str, float]) -> Tensor:
     """One number for each field, (channels of an output, *1, blades); zero without data."""
-    shape = (1, 1, *(1,) * (task.dim - (task.time_axis is not None)))
+    shape = (1, 1, *(1,) * (task.grid_axes - (task.time_axis is not None)))
     frame = task.pack(
         {
             f.name: torch.full((*shape, task.algebra.grade_sizes[f.grade]), values[f.name])

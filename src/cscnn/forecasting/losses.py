@@ -4,7 +4,7 @@ A loss is a pure function (prediction, target, task, weights) -> number of two f
 multivectors (batch, channels, *grid, blades), as the network predicts them. Only components with
 data count. It is a mean over the samples of a batch, so that batches may be split. It treats the
 components of a field alike: a symmetry of the grid that acts on prediction and target does not
-change it.
+change it. On points it must be made of mean squares over samples, which `Points.counted` weights.
 
 Weights are those of fields, by name, 1 for fields that are not named. `weighted_mean` takes them.
 
@@ -31,6 +31,7 @@ SMALLEST = 1e-2
 
 
 LOSSES: Registry[Loss] = Registry("loss")  #: by name, filled by `loss`
+ON_GRID = ("h1",)  #: losses that need the neighbours of a grid
 
 
 def loss(function: Loss) -> Loss:
@@ -52,6 +53,17 @@ def check_weights(weights: Weights, task: Task) -> None:
             raise ValueError(f"the weight of {name} must be at least 0 and finite, got {weight}")
     if weights and not any(weights.get(name, 1.0) for name in names):
         raise ValueError(f"all fields have weight 0, got {dict(weights)}: nothing would be learned")
+
+
+def check_loss(name: str, task: Task) -> None:
+    """Raise unless a loss is there, and goes with the fields of a task."""
+    get_loss(name)
+    if name in ON_GRID and task.points is not None:
+        others = ", ".join(other for other in LOSSES if other not in ON_GRID)
+        raise ValueError(
+            f"the loss {name} compares neighbours on a grid, but task {task.name} is on points: "
+            f"choose from {others}"
+        )
 
 
 def weighted_mean(

@@ -9,12 +9,14 @@ import torch
 from cscnn._util.checks import check_int
 from cscnn._util.progress import Bar
 from cscnn.data import Source, open_fields
+from cscnn.data.edges import EdgeStore
 from cscnn.data.files import write
 from cscnn.data.paths import Paths
 from cscnn.data.source import Trajectory
 from cscnn.forecasting.fits import check_steps
 from cscnn.forecasting.forecaster import Forecaster
 from cscnn.forecasting.given import split
+from cscnn.forecasting.neighbours import edge_store, points_of
 
 
 def predict(
@@ -62,13 +64,22 @@ def predict(
         if Path(out).exists() and any(Path(out).samefile(part.path) for part in fine.files):
             raise ValueError(f"{out} is what the forecasts begin with: choose another output")
         numbers = Bar("trajectories", quiet=quiet).over("forecasting", range(len(source)))
-        forecasts = (_forecast(forecaster, source, number, start, steps) for number in numbers)
+        edges = edge_store(source, forecaster.task)
+        forecasts = (
+            {**fine.place(n), **_forecast(forecaster, source, n, start, steps, edges)}
+            for n in numbers
+        )
         write(Path(out), header, forecasts, range(len(source)))
 
 
 @torch.no_grad()
 def _forecast(
-    forecaster: Forecaster, source: Source, number: int, start: int, steps: int
+    forecaster: Forecaster,
+    source: Source,
+    number: int,
+    start: int,
+    steps: int,
+    edges: EdgeStore | None,
 ) -> Trajectory:
     """One trajectory from frame ``start + frames_in + gap`` on, and what is given to it."""
     task, header = forecaster.task, source.header
@@ -87,7 +98,8 @@ def _forecast(
     }
     fields, given = split(task, arrays)
     frames = {name: x[:, : task.frames_in] for name, x in fields.items()}
-    forecast = forecaster(frames, steps, given=given)
+    points = None if edges is None else points_of(edges, number)
+    forecast = forecaster(frames, steps, given=given, points=points)
     later = {
         name: x[:, task.frames_in + task.gap :][:, :steps] if name in forced else x
         for name, x in given.items()

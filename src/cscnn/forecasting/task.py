@@ -27,7 +27,11 @@ from cscnn.data.fields import (
 )
 from cscnn.data.header import Header, check_given
 from cscnn.data.strided import Strides, has_spacings
+from cscnn.forecasting.packing import pack, unpack
+from cscnn.forecasting.spaces import check_search, check_space, neighbourhood
+from cscnn.geometry.search import NeighbourSearch
 from cscnn.networks import FieldType, Grid
+from cscnn.networks.pointnet import Neighbourhood
 
 #: Frames that are seen, unless told otherwise.
 FRAMES_IN = 4
@@ -38,7 +42,7 @@ ONE_BY_ONE = Strides()  #: consecutive frames
 
 @dataclass(frozen=True)
 class Task:
-    """Predict fields on a grid from earlier ones.
+    """Predict fields on a grid, or on points, from earlier ones.
 
     Args:
         name: what it is called.
@@ -64,6 +68,7 @@ class Task:
             reversal of time cannot know where the future is.
         gap: frames between the newest that is seen and the first that is predicted. Such forecasts
             do not join their input, so they cannot be fed back.
+        points: how neighbours are found, for fields on points; None for those on a grid.
 
     Example:
         >>> swirl = Task("swirl", (1, 1), (Field("dye", 0), Field("velocity", 1)), frames_in=2)
@@ -87,6 +92,7 @@ class Task:
     given: tuple[Given, ...] = ()
     wall_padding: str = BOUNDARIES["wall"]
     gap: int = 0
+    points: NeighbourSearch | None = None
 
     def __post_init__(self) -> None:
         dim = self.algebra.dim
@@ -128,6 +134,7 @@ class Task:
         margin: int = 0,
         wall_padding: str = BOUNDARIES["wall"],
         gap: int = 0,
+        points: NeighbourSearch | None = None,
     ) -> Task:
         """The task of forecasting data.
 
@@ -139,7 +146,9 @@ class Task:
             frames_out: by default 1, and with time as an axis ``frames_in``.
             constants: tell the network what is known: backgrounds, displacement, what is given.
             open_padding, margin, wall_padding, gap: as above.
+            points: as above; data on points need it, see `cscnn.forecasting.find_neighbours`.
         """
+        check_search(points, header)
         frames_in = default_frames(header) if frames_in is None else frames_in
         if frames_out is None:
             frames_out = 1 if header.time_axis is None else frames_in
@@ -151,7 +160,7 @@ class Task:
             frames_out=frames_out,
             time_axis=header.time_axis,
             boundary=header.boundary,
-            spacing=header.spacing,
+            spacing=header.spacing or None,
             frame_spacing=header.frame_spacing,
             backgrounds=header.backgrounds if constants else (),
             given=header.given if constants else (),
@@ -160,6 +169,7 @@ class Task:
             margin=margin,
             wall_padding=wall_padding,
             gap=gap,
+            points=points,
         )
 
     # --- space ------------------------------------------------------------------------------------
@@ -194,6 +204,16 @@ class Task:
     def grid(self) -> Grid:
         """What a network has to know of the grid."""
         return Grid(self.grid_spacing, self.padding_mode)
+
+    @property
+    def space(self) -> Grid | Neighbourhood:
+        """What a network has to know of the grid, or of the edges between points."""
+        return self.grid if self.points is None else neighbourhood(self.points)
+
+    @property
+    def grid_axes(self) -> int:
+        """Axes of packed fields between channels and blades: the grid's, or one of points."""
+        return self.dim if self.points is None else 1
 
     @property
     def margins(self) -> tuple[int, ...]:
@@ -296,35 +316,11 @@ class Task:
         Returns:
             (batch, channels, *grid, blades), where frames are channels, or the time axis.
         """
-        if set(fields) != {f.name for f in self.fields}:
-            raise ValueError(f"expected {[f.name for f in self.fields]}, got {sorted(fields)}")
-        algebra, channels = self.algebra, self.frame_type.channels
-        values = [fields[f.name] for f in self.fields]
-        if self.time_axis is not None:
-            values = [x.unsqueeze(1) for x in values]
-        shape = values[0].shape[:-1]
-        packed = values[0].new_zeros(*shape[:2], channels, *shape[2:], algebra.n_blades)
-        used: Counter[int] = Counter()
-        for field, x in zip(self.fields, values, strict=True):
-            expected = (*shape, algebra.grade_sizes[field.grade])
-            if x.shape != expected:
-                raise ValueError(
-                    f"field {field.name} must have shape {expected}, got {tuple(x.shape)}"
-                )
-            packed[:, :, used[field.grade], ..., algebra.grade_slice(field.grade)] = x
-            used[field.grade] += 1
-        return packed.flatten(1, 2)
+        return pack(self, fields)
 
     def unpack(self, x: Tensor) -> dict[str, Tensor]:
         """Inverse of `pack`."""
-        frames = x.unflatten(1, (-1, self.frame_type.channels))
-        used: Counter[int] = Counter()
-        fields = {}
-        for field in self.fields:
-            part = self.algebra.grade(frames[:, :, used[field.grade]], field.grade)
-            used[field.grade] += 1
-            fields[field.name] = part.squeeze(1) if self.time_axis is not None else part
-        return fields
+        return unpack(self, x)
 
     def constant_multivectors(self) -> Tensor:
         """The constants as multivectors (number of constants, blades)."""
@@ -338,8 +334,9 @@ class Task:
 
     def check_data(self, header: Header, stride: Strides = ONE_BY_ONE) -> None:
         """Raise unless the task is about these data, cut with a stride or a range of them."""
+        check_space(self, header)
         seen = stride.seen(header)
-        own = Task.from_header(seen)
+        own = Task.from_header(seen, points=self.points)
         for name, mine, theirs in (
             ("metric", self.metric, header.metric),
             ("time_axis", self.time_axis, header.time_axis),
@@ -360,6 +357,8 @@ class Task:
                 f"task {self.name} has frames {self.frame_spacing} apart, the data "
                 f"{seen.frame_spacing}" + (f" with stride {stride.low}" if stride.low > 1 else "")
             )
+        if self.points is not None:
+            return
         ratios = [a / b for a, b in zip(self.grid_spacing, seen.spacing, strict=True)]
         if max(ratios) > 1.001 * min(ratios):
             raise ValueError(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from cscnn.data import Coarse, FieldSource, Strided
 from cscnn.data.coarse import coarse
+from cscnn.data.stated import Stated, stated
 from cscnn.data.strided import Strides, strided
 from cscnn.forecasting.task import Task
 
-View = FieldSource | Coarse | Strided  #: data, or what a network sees of them
+View = FieldSource | Coarse | Strided | Stated  #: data, or what a network sees of them
 
 
 def view(
@@ -22,7 +23,7 @@ def view(
         strides: of training, in stored frames.
         stride: the one of the view; by default the smallest of training.
     """
-    seen = coarse(source, coarsen)
+    seen = coarse(stated(source, task.given), coarsen)
     try:
         chosen = strides.choose(stride)
         task.check_data(seen.header, strides if strides.varies else Strides(chosen, chosen))

@@ -15,6 +15,8 @@ from cscnn.data.source import Source
 from cscnn.data.strided import StrideLike, Strides, read_strided
 from cscnn.forecasting.fits import check_steps
 from cscnn.forecasting.given import split
+from cscnn.forecasting.neighbours import default_task, edge_store, points_of
+from cscnn.forecasting.points import Points, stack_points
 from cscnn.forecasting.task import Task
 
 
@@ -28,12 +30,14 @@ class Window(NamedTuple):
         given: what it is told of this trajectory, see `Task.given`: a forcing has all frames from
             the first known to the last of the target, ``frames_in + gap + unroll * frames_out``
             of them; a static field is ``(*space, components)``, a constant ``(components,)``
+        points: where the points are, of fields on points
     """
 
     known: dict[str, Tensor]
     target: dict[str, Tensor]
     constants: Tensor
     given: dict[str, Tensor] = {}  # noqa: RUF012, nobody changes a window
+    points: Points | None = None
 
 
 Transform = Callable[[Window, np.random.Generator], Window]
@@ -90,9 +94,9 @@ class Windows(Dataset[Window]):
             raise ValueError("per_trajectory goes with mode 'random'")
         self.source = source
         self.strides = Strides.read(stride)
-        seen = self.strides.seen(source.header)
-        self.task = Task.from_header(seen) if task is None else task
+        self.task = default_task(source, self.strides) if task is None else task
         self.task.check_data(source.header, self.strides)
+        self._edges = edge_store(source, self.task)
         self.mode, self.seed = mode, seed
         self.transform, self.dtype = transform, dtype
         self.unroll = check_int("unroll", unroll, low=1)
@@ -148,6 +152,10 @@ class Windows(Dataset[Window]):
             number, start = divmod(index, self.starts)
         return number, start, stride, rng
 
+    def points(self, number: int) -> Points | None:
+        """Where the points of a trajectory are; None for data on a grid."""
+        return None if self._edges is None else points_of(self._edges, number).to(self.dtype)
+
     def __getitem__(self, index: int) -> Window:
         number, start, stride, rng = self._place(index)
         arrays = read_strided(self.source, number, start, self.length, stride, self.strides.varies)
@@ -159,16 +167,24 @@ class Windows(Dataset[Window]):
             {name: x[seen + self.task.gap :] for name, x in fields.items()},
             self._constants.clone(),
             {given.name: others[given.name] for given in self.task.given},
+            self.points(number),
         )
         return window if self.transform is None else self.transform(window, rng)
 
 
 def collate(windows: list[Window]) -> Window:
-    """Windows as one batch: each tensor gets a first axis."""
+    """Windows as one batch: each tensor gets a first axis, smaller sets of points are padded."""
     first = windows[0]
+    clouds = [w.points for w in windows if w.points is not None]
+    points = Points.cat(clouds) if clouds else None
+
+    def stack(part: str, name: str) -> Tensor:
+        return stack_points([getattr(window, part)[name] for window in windows], points)
+
     return Window(
-        {name: torch.stack([w.known[name] for w in windows]) for name in first.known},
-        {name: torch.stack([w.target[name] for w in windows]) for name in first.target},
+        {name: stack("known", name) for name in first.known},
+        {name: stack("target", name) for name in first.target},
         torch.stack([w.constants for w in windows]),
-        {name: torch.stack([w.given[name] for w in windows]) for name in first.given},
+        {name: stack("given", name) for name in first.given},
+        points,
     )

@@ -5,7 +5,13 @@ the sender's frame is carried to the receiver's, and how much the sender counts.
 """
 
 from cscnn.geometry.charts import Chart
-from cscnn.geometry.clouds import all_pairs, interval_edges, nearest_edges, radius_edges
+from cscnn.geometry.clouds import (
+    all_pairs,
+    interval_edges,
+    joining_edges,
+    nearest_edges,
+    radius_edges,
+)
 from cscnn.geometry.curvature import (
     ConstantCurvature,
     anti_de_sitter,
@@ -22,11 +28,13 @@ from cscnn.geometry.sampling import (
     hyperbolic_disc,
     latlon_sphere,
 )
+from cscnn.geometry.search import NeighbourSearch
 
 __all__ = [
     "Chart",
     "ConstantCurvature",
     "Edges",
+    "NeighbourSearch",
     "all_pairs",
     "anti_de_sitter",
     "de_sitter",
@@ -35,6 +43,7 @@ __all__ = [
     "hyperbolic",
     "hyperbolic_disc",
     "interval_edges",
+    "joining_edges",
     "latlon_sphere",
     "nearest_edges",
     "orthonormal_frames",

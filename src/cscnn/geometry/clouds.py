@@ -118,6 +118,31 @@ def nearest_edges(
     return cloud.edges(i, j, weights, loops)
 
 
+def joining_edges(
+    points: Tensor,
+    receiver: Tensor,
+    sender: Tensor,
+    *,
+    weights: Tensor | None = None,
+    period: Sequence[float | None] | None = None,
+) -> Edges:
+    """Edges between pairs of points that are known already, e.g. from a file.
+
+    Args:
+        points: (N, d).
+        receiver, sender: (E,) indices of the points of each pair.
+        weights, period: as for `radius_edges`.
+    """
+    cloud = _Cloud(points, None, None, None, period)
+    for name, index in (("receiver", receiver), ("sender", sender)):
+        if len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(points):
+            raise ValueError(
+                f"{name} must be indices of {len(points)} points, got {int(index.min())} to "
+                f"{int(index.max())}"
+            )
+    return cloud.edges(receiver.cpu().numpy(), sender.cpu().numpy(), weights, loops=True)
+
+
 def all_pairs(
     points: Tensor,
     *,

@@ -23,6 +23,7 @@ from cscnn.viz.panels import (
     split,
     time_label,
 )
+from cscnn.viz.raster import header_on_pixels, nearest_points, samples_on_pixels
 from cscnn.viz.spacetime import diagram_size, draw_diagram, label_diagram
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ def plot_comparison(
     are those of the target, so that a forecast that left them is seen to have; the errors of a row
     share theirs. The error of a vector is the length of the difference.
 
-    On a line each panel is a diagram of all frames, with space to the right and time up.
+    On a line each panel is a diagram of all frames, with space to the right and time up. Of data on
+    points each pixel shows the nearest one.
 
     Args:
         samples: label of a forecaster -> its rollout. All must be of the same trajectory.
@@ -59,6 +61,8 @@ def plot_comparison(
         a matplotlib figure.
     """
     matplotlib()  # an error now, not after the work
+    if header.cloud is not None:
+        samples, header = _on_pixels(samples, header, header.cloud.period)
     chosen = choose(header, fields)
     header = _check(samples, header, chosen)
     if not -header.frames <= frame < header.frames:
@@ -98,6 +102,17 @@ def _draw_rows(
         _note(lower, PERSISTENCE, 0.04, 0.96, "left", "top")
     add_colour_bar(figure, list(axes[0]), shown)
     add_colour_bar(figure, [ax for ax in axes[1] if ax.figure is not None], errors)
+
+
+def _on_pixels(
+    samples: Mapping[str, Samples], header: Header, period: Sequence[float | None]
+) -> tuple[dict[str, Samples], Header]:
+    """Samples on points as images, with their header."""
+    positions = next((s.positions for s in samples.values() if s.positions is not None), None)
+    if positions is None:
+        raise ValueError(f"samples of data on points need positions, got {', '.join(samples)}")
+    images = {label: samples_on_pixels(part, period) for label, part in samples.items()}
+    return images, header_on_pixels(header, nearest_points(positions, period))
 
 
 def _check(samples: Mapping[str, Samples], header: Header, fields: Sequence[Field]) -> Header:

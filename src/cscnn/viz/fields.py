@@ -11,6 +11,7 @@ import numpy as np
 from cscnn.data import Field, Header, Source
 from cscnn.viz.figures import add_colour_bar, label_plane, matplotlib, new_figure, set_title
 from cscnn.viz.panels import Panel, describe, panels, scale, time_label, with_unit
+from cscnn.viz.raster import on_pixels
 from cscnn.viz.spacetime import draw_diagrams
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def plot_fields(
     A scalar is an image; a vector of space is its length and arrows; anything else, such as a
     bivector, is one image for each component, named by its blade and its axes. The first axis of
     space points right and the second up. Of a third the middle slice is shown, and the title says
-    where it is. If time is an axis of the grid, it is what the columns show.
+    where it is. If time is an axis of the grid, it is what the columns show. Of data on points each
+    pixel shows the nearest one.
 
     On a line there is one diagram for each quantity with all frames: the axis of space points right
     and time up. If time is an axis of the grid, thin lines are the paths of light from a point.
@@ -53,6 +55,7 @@ def plot_fields(
         a matplotlib figure; ``figure.savefig("fields.png")`` writes it.
     """
     matplotlib()  # an error now, not after reading
+    source = on_pixels(source, trajectory)
     header = source.header
     chosen = choose(header, fields)
     title = describe(header, trajectory) if title is None else title

@@ -11,6 +11,7 @@ from cscnn.data import Header, Source
 from cscnn.viz.fields import arrow_components, choose, draw, label_axes, panel_size
 from cscnn.viz.figures import add_colour_bar, matplotlib, new_figure, set_title
 from cscnn.viz.panels import Panel, frame_title, panels
+from cscnn.viz.raster import on_pixels
 from cscnn.viz.spacetime import draw_curves, panel_table
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def animate(
     Returns:
         the path.
     """
+    source = on_pixels(source, trajectory)
     header, path = source.header, Path(path)
     chosen, writer = choose(header, fields), _writer(path, fps)
     shown = panels(source, trajectory, range(header.frames), chosen)

@@ -74,7 +74,7 @@ def test_observers_see_one_solution(told):
     task = Task.from_header(header, frames_in=4, constants=told)
     observer = Observer(SINE_GORDON, forecaster("resnet", task))
     (solution,) = observer.draw(header, 1, 0.5)
-    known, target, constants, _ = observer.window(solution, IDENTITY)
+    known, target, constants, *_ = observer.window(solution, IDENTITY)
     assert len(constants) == told
     for name, x in SINE_GORDON.observe(solution).items():
         torch.testing.assert_close(known[name][0], x[8:12])

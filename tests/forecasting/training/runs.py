@@ -39,8 +39,14 @@ TINY = {
     "maxwell_spacetime": {"grid": (6, 6), "frames": 8, "distance": 1.0},
     "maxwell_spacetime4d": {"grid": (4, 4, 4), "frames": 6, "distance": 1.0},
     "sine_gordon": {"grid": (12,), "frames": 16},
+    "acoustic_points": {"points": (20, 40), "frames": 8, "waves": 3, "shortest": 1.0},
 }
-FRAMES_IN = {"maxwell_spacetime": 4, "maxwell_spacetime4d": 2, "sine_gordon": 6}
+FRAMES_IN = {
+    "acoustic_points": 2,
+    "maxwell_spacetime": 4,
+    "maxwell_spacetime4d": 2,
+    "sine_gordon": 6,
+}
 
 
 def make_data(folder: Path, task: str = "sine_gordon") -> Path:

@@ -13,6 +13,7 @@ from cscnn.forecasting.training.callbacks import RunFolder
 from cscnn.forecasting.training.command import parse
 from cscnn.forecasting.training.plan import plan
 from cscnn.forecasting.training.train import train
+from cscnn.forecasting.unroll import Unroll
 from tests.forecasting.training.runs import QUIET, config, make_data
 from tests.forecasting.training.test_pairs import OPTIONS
 from tests.networks.tiny import need
@@ -79,7 +80,7 @@ def test_best_weights_are_of_the_last_number_of_steps(
     assert [row["unroll"] for row in Run(options.folder).metrics()] == [1, 2, 2, 2]
 
 
-def test_validation_stays_one_step(fluid: Path, tmp_path: Path) -> None:
+def test_validation_forecasts_as_many_steps_as_training(fluid: Path, tmp_path: Path) -> None:
     options = config(fluid, tmp_path / "run", "navier_stokes", trainer__epochs=1,
                      training__unroll=2, training__noise=0.5, model__predict="change",
                      training__weights={"smoke": 3.0}, training__loss="relative")  # fmt: skip
@@ -87,9 +88,11 @@ def test_validation_stays_one_step(fluid: Path, tmp_path: Path) -> None:
     forecaster = run.forecaster()
     assert forecaster.predicts == "change"
     with run.source("valid") as source, torch.no_grad():
-        windows = Windows(source, forecaster.task, mode="all")
-        loss = forecaster.loss(collate(list(windows)), "relative", {"smoke": 3.0})
-    assert run.metrics()[0]["valid_loss"] == pytest.approx(loss.item(), rel=1e-5)
+        windows = collate(list(Windows(source, forecaster.task, mode="all", unroll=2)))
+        options = ("relative", {"smoke": 3.0})
+        loss, single = (forecaster.loss(windows, *options, Unroll(n)).item() for n in (2, 1))
+    assert run.metrics()[0]["valid_loss"] == pytest.approx(loss, rel=1e-5)
+    assert abs(loss - single) > 1e-3 * loss  # the control
 
 
 def test_noise_is_on_training_inputs(fluid: Path, tmp_path: Path) -> None:
@@ -111,10 +114,13 @@ def test_plans_know_of_unrolled_steps(fluid: Path, tmp_path: Path) -> None:
 
 #: Every option, what is predicted and the loss, in turn, so that each network meets each value.
 LEVERS = [
-    {"training__unroll": 2, "training__noise": 0.1, "training__loss": "mse"},
-    {"training__unroll": 2, "training__pushforward": True, "training__loss": "h1"},
+    {"training__unroll": 2, "training__grow": 1, "training__noise": 0.1, "training__loss": "mse",
+     "data__stride": [1, 2], "data__frames_in": 1},
+    {"training__unroll": 2, "training__pushforward": True, "training__loss": "h1",
+     "model__constraints": {"velocity": "divergence_free", "smoke": "keep_mean"}},
     {"training__unroll": 2, "training__recompute_steps": True, "training__loss": "relative",
-     "training__weights": {"smoke": 2.0}},
+     "training__weights": {"smoke": 2.0}, "data__wall_padding": "symmetric", "data__augment": True,
+     "optimizer__ema": 0.9},
 ]  # fmt: skip
 
 

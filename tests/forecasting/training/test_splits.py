@@ -58,7 +58,7 @@ def test_a_folder_is_the_file_of_its_trajectories(data: Path, tmp_path: Path) ->
 
 
 def test_a_run_goes_on_with_all_of_its_files_only(data: Path, tmp_path: Path) -> None:
-    """One file of several has changed, or one has come."""
+    """Two files of several were exchanged, or one is missing."""
     folder = cut(data / "train.h5", tmp_path / "train")
     options = config(
         data, tmp_path / "run", data__train=str(folder), optimizer__schedule="constant"
@@ -66,10 +66,12 @@ def test_a_run_goes_on_with_all_of_its_files_only(data: Path, tmp_path: Path) ->
     options.trainer.epochs = 1
     train(options)
     options.trainer.epochs = 2
-    kept = (folder / "part2.h5").read_bytes()
-    (folder / "part2.h5").write_bytes((folder / "part1.h5").read_bytes())
+    first, kept = ((folder / f"part{n}.h5").read_bytes() for n in (1, 2))
+    (folder / "part1.h5").write_bytes(kept)
+    (folder / "part2.h5").write_bytes(first)
     with pytest.raises(ValueError, match=r"train is not the data .*has learned: the checksum of"):
         train(options)
+    (folder / "part1.h5").write_bytes(first)
     (folder / "part2.h5").unlink()
     with pytest.raises(ValueError, match=r"train is not the data .*it has 3 trajectories, not 4"):
         train(options)

@@ -7,6 +7,7 @@ from typing import Any
 from cscnn._util.modules import named_classes
 from cscnn.data.header import Header
 from cscnn.data.laws import Law
+from cscnn.data.simulators.acoustic_points import AcousticPoints
 from cscnn.data.simulators.base import Simulator, stream
 from cscnn.data.simulators.charges import MaxwellSpacetime, MaxwellSpacetime4D
 from cscnn.data.simulators.exact import ExactSimulator, Solution
@@ -16,6 +17,8 @@ from cscnn.data.simulators.sine_gordon import SineGordon
 
 #: By name: all that the modules of this folder define.
 SIMULATORS: dict[str, type[Simulator]] = named_classes(__name__, Simulator)
+#: Those whose data are on a grid.
+ON_GRIDS = tuple(name for name, simulator in SIMULATORS.items() if not simulator.on_points)
 
 
 def create(name: str, preset: str | None = None, **options: Any) -> Simulator:
@@ -65,7 +68,9 @@ def laws_of(header: Header) -> tuple[Law, ...]:
 
 
 __all__ = [
+    "ON_GRIDS",
     "SIMULATORS",
+    "AcousticPoints",
     "ExactSimulator",
     "Maxwell3D",
     "MaxwellSpacetime",

@@ -32,6 +32,7 @@ class Simulator:
     batch: ClassVar[int] = 1  #: trajectories to simulate together, for speed
     frames_in: ClassVar[int] = 4  #: frames that a forecast usually sees
     laws: ClassVar[tuple[Law, ...]] = ()  #: equations that the fields obey
+    on_points: ClassVar[bool] = False  #: instead of a grid
     ranges: ClassVar[tuple[str, ...]] = ()  #: options that take a `Range` in place of a number
 
     def header(self) -> Header:
@@ -40,14 +41,14 @@ class Simulator:
 
     def simulate(
         self, rngs: Sequence[np.random.Generator], device: torch.device | str = "cpu"
-    ) -> dict[str, Tensor]:
+    ) -> Mapping[str, Tensor | Sequence[Tensor]]:
         """One trajectory for each random stream.
 
         A trajectory depends on its own stream only, to the last bit, whatever is simulated with it.
 
         Returns:
             name -> (trajectories, *shape), with the shapes of the header: of fields and of what is
-            given.
+            given. On points a list of tensors, one for each trajectory, with their positions.
         """
         raise NotImplementedError
 

@@ -24,6 +24,7 @@ from cscnn.forecasting.evaluation.results import (
     RolloutErrors,
 )
 from cscnn.forecasting.evaluation.rollout import Rollout, persistence
+from cscnn.forecasting.evaluation.scoring import scoring
 from cscnn.forecasting.evaluation.spread import curve, mean_curve, spread
 from cscnn.forecasting.forecaster import Frames
 from cscnn.forecasting.task import Task
@@ -40,12 +41,11 @@ class RolloutCurves:
     Args:
         task: of the forecasts.
         header: of the data, on the grid of the forecasts.
-        functions: all metrics by name, see `cscnn.forecasting.evaluation.metrics.on_grid`.
     """
 
-    def __init__(self, task: Task, header: Header, functions: Mapping[str, metrics.Score]):
+    def __init__(self, task: Task, header: Header):
         self.task, self.header = task, header
-        self.functions = {name: functions[name] for name in CURVES}
+        self.scoring = scoring(task, header)
         self.components = {f.name: header.algebra.grade_sizes[f.grade] for f in header.fields}
         self.stable: list[int] = []
         self._residuals = ForecastResiduals(header)
@@ -57,12 +57,11 @@ class RolloutCurves:
 
     def add(self, known: Frames, forecast: Rollout) -> None:
         """Measure forecasts from the known frames on."""
-        task, steps = self.task, next(iter(forecast.target.values())).shape[1]
-        prediction, target = task.inside(forecast.prediction), task.inside(forecast.target)
-        still = task.inside(persistence(known, steps))
-        scores = metrics.scores(prediction, target, self.functions)
-        relative_l2 = {"relative_l2": self.functions["relative_l2"]}
-        reference = metrics.scores(still, target, relative_l2)
+        steps, points = next(iter(forecast.target.values())).shape[1], forecast.points
+        prediction, target = forecast.prediction, forecast.target
+        scores = self.scoring.scores(prediction, target, points, CURVES)
+        still = persistence(known, steps)
+        reference = self.scoring.scores(still, target, points, ("relative_l2",))
         for name, parts in self._fields.items():
             parts.append({**scores[name], "persistence": reference[name]["relative_l2"]})
         total = metrics.total(scores, self.components)
@@ -86,8 +85,7 @@ class RolloutCurves:
             rows = []
             for number in range(len(forecast.stable)):  # less memory than all at once
                 one = {name: x[number : number + 1] for name, x in joined.items()}
-                density = {"": quantity.density(one).unsqueeze(-1)}
-                rows.append(self.task.inside(density)[""].flatten(2).mean(2))
+                rows.append(self.scoring.mean(quantity.density(one), forecast.points, number))
             means.append(torch.cat(rows).cpu().double())
         return torch.stack(means)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from cscnn.data import FieldSource
 from cscnn.forecasting.evaluation import metrics, symmetry
 from cscnn.forecasting.evaluation.curves import RolloutCurves
 from cscnn.forecasting.evaluation.observers import observer_errors
+from cscnn.forecasting.evaluation.point_symmetry import point_symmetry
 from cscnn.forecasting.evaluation.results import (
     Cost,
     Errors,
@@ -25,15 +26,15 @@ from cscnn.forecasting.evaluation.results import (
     SymmetryErrors,
 )
 from cscnn.forecasting.evaluation.rollout import Rollout, persistence, rollout
+from cscnn.forecasting.evaluation.scoring import Scores, scoring
 from cscnn.forecasting.forecaster import Forecaster, Frames
 from cscnn.forecasting.given import split
+from cscnn.forecasting.points import Points, stack_points
 from cscnn.forecasting.receptive_field import receptive_field
 from cscnn.forecasting.windows import Window, Windows, collate
 
 #: Largest cube, in points per axis, on which boosts are tried, by the number of axes.
 CUBES = {2: 64, 3: 32, 4: 12}
-
-Scores = dict[str, dict[str, Tensor]]  #: field -> metric -> (batch, frames)
 
 
 class NonFinitePrediction(ValueError):
@@ -67,10 +68,7 @@ class Evaluator:
         header = self.source.header
         self.spacetime = header.time_axis is not None
         self.components = {f.name: header.algebra.grade_sizes[f.grade] for f in header.fields}
-        first = int(self.spacetime)  # axis of space
-        spacing = header.spacing[first:]
-        periodic = tuple(boundary == "periodic" for boundary in header.boundary)[first:]
-        self.metrics = metrics.on_grid(spacing=spacing, periodic=periodic)
+        self.scoring = scoring(self.task, header)
 
     # --- data -------------------------------------------------------------------------------------
 
@@ -96,7 +94,13 @@ class Evaluator:
             {name: x.to(device) for name, x in batch.target.items()},
             batch.constants.to(device),
             {name: x.to(device) for name, x in batch.given.items()},
+            None if batch.points is None else batch.points.to(device),
         )
+
+    def points(self, numbers: Sequence[int]) -> Points | None:
+        """The points of trajectories, on the device of the forecaster; None on a grid."""
+        clouds = [points for n in numbers if (points := self.windows.points(n)) is not None]
+        return Points.cat(clouds).to(self.forecaster.device) if clouds else None
 
     def trajectories(
         self, numbers: Sequence[int], frames: int
@@ -117,8 +121,9 @@ class Evaluator:
                         "not finite"
                     )
                 parts[name].append(x)
-        device = self.forecaster.device
-        return split(self.task, {name: torch.stack(xs).to(device) for name, xs in parts.items()})
+        device, points = self.forecaster.device, self.points(numbers)
+        stacked = {name: stack_points(xs, points).to(device) for name, xs in parts.items()}
+        return split(self.task, stacked)
 
     def steps(self, wanted: int | None) -> int:
         """Frames of a rollout; by default all there are, or after a gap those of one forecast."""
@@ -155,12 +160,12 @@ class Evaluator:
         starts = range(0, len(chosen), self.batch)
         for start in Bar("batches", quiet=self.quiet).over("one step", starts):
             numbers = chosen[start : start + self.batch]
-            known, target, _, given = self.read(numbers)
-            predicted = self.forecaster(known, given=given)
+            known, target, _, given, points = self.read(numbers)
+            predicted = self.forecaster(known, given=given, points=points)
             self._check_finite(predicted, numbers[0])
-            scores.append(self._scores(predicted, target, self.metrics))
+            scores.append(self.scoring.scores(predicted, target, points))
             still = persistence(known, self.task.frames_out)
-            persistent.append(self._scores(still, target, self.metrics))
+            persistent.append(self.scoring.scores(still, target, points))
         fields, total = self._means(scores)
         scale = self.forecaster.units.scale
         scaled = sum(
@@ -174,12 +179,6 @@ class Evaluator:
             persistence=self._means(persistent)[1],
         )
 
-    def _scores(
-        self, predicted: Frames, target: Frames, functions: Mapping[str, metrics.Score]
-    ) -> Scores:
-        """Metrics of all fields, without the margins of the task."""
-        return metrics.scores(self.task.inside(predicted), self.task.inside(target), functions)
-
     def _check_finite(self, predicted: Frames, number: int) -> None:
         if bad := [name for name, x in predicted.items() if not x.isfinite().all()]:
             raise NonFinitePrediction(
@@ -191,7 +190,7 @@ class Evaluator:
     def _means(self, scores: Sequence[Scores]) -> tuple[dict[str, Errors], Errors]:
         """Means over windows and frames: of each field, and of all."""
         joined = {
-            name: {m: torch.cat([batch[name][m] for batch in scores]) for m in self.metrics}
+            name: {m: torch.cat([batch[name][m] for batch in scores]) for m in self.scoring.names}
             for name in self.components
         }
         total = metrics.total(joined, self.components)
@@ -208,7 +207,7 @@ class Evaluator:
             steps: frames to forecast; by default all there are to compare with.
         """
         start, steps = self.task.frames_in, self.steps(steps)
-        curves = RolloutCurves(self.task, self.source.header, self.metrics)
+        curves = RolloutCurves(self.task, self.source.header)
         samples: Samples | None = None
         begins = range(0, count, self.batch)
         for begin in Bar("batches", quiet=self.quiet).over("rollout", begins):
@@ -216,7 +215,8 @@ class Evaluator:
             length = start + self.task.gap + self._forced(steps)
             frames, given = self.trajectories(numbers, length)
             known = {name: x[:, :start] for name, x in frames.items()}
-            forecast = rollout(self.forecaster, frames, steps, given=given)
+            points = self.points(numbers)
+            forecast = rollout(self.forecaster, frames, steps, given=given, points=points)
             curves.add(known, forecast)
             samples = samples or self._samples(known, forecast)
         assert samples is not None
@@ -224,14 +224,17 @@ class Evaluator:
 
     def _samples(self, known: Frames, forecast: Rollout) -> Samples:
         """The first trajectory of a batch."""
+        points = forecast.points
+        inside = slice(None) if points is None else slice(points.sizes[0])  # without padding
         beginning, target, prediction = (
-            {name: x[0].cpu().numpy().astype(np.float32) for name, x in fields.items()}
+            {name: x[0, :, inside].cpu().numpy().astype(np.float32) for name, x in fields.items()}
             for fields in (known, forecast.target, forecast.prediction)
         )
+        positions = None if points is None else points.positions[inside].cpu().numpy()
         steps = next(iter(forecast.target.values())).shape[1]
         spacing = self.source.header.frame_spacing
         times = spacing * (self.task.gap + np.arange(1, steps + 1, dtype=np.float64))
-        return Samples(beginning, target, prediction, times.astype(np.float32))
+        return Samples(beginning, target, prediction, times.astype(np.float32), positions)
 
     # --- symmetry ---------------------------------------------------------------------------------
 
@@ -246,6 +249,8 @@ class Evaluator:
         precise = symmetry.in_float64(self.forecaster)
         window = self.read(_spread(chosen, 2))
         x = precise.pack(_double(window.known), _double(window.given))
+        if window.points is not None:
+            return point_symmetry(precise, x, window.points.to(x), seed)
         cube = precise.pack(*map(_double, self._cube())) if self.spacetime else x
         wide = cube if cube.shape[2] > x.shape[2] else x  # room in time for an interior
         grid = tuple(wide.shape[2:-1])
@@ -299,19 +304,22 @@ class Evaluator:
             chosen: numbers of windows, of which the first batch is used.
         """
         window = self.read(chosen[: self.batch])
-        known, given = window.known, window.given
-        size = len(next(iter(known.values())))
+        size = len(window.constants)
+
+        def forecast(window: Window) -> dict[str, Tensor]:
+            return self.forecaster(window.known, given=window.given, points=window.points)
+
         seconds = []
         for _ in range(4):  # the first one warms up
             start = time.perf_counter()
-            predicted = self.forecaster(known, given=given)
+            predicted = forecast(window)
             float(next(iter(predicted.values())).sum())  # waits for the device
             seconds.append(time.perf_counter() - start)
-        single, one = ({name: x[:1] for name, x in part.items()} for part in (known, given))
+        single = self.read(chosen[:1])
         return Cost(
             windows_per_second=size / min(seconds[1:]),
             batch=size,
-            peak_bytes=peak_memory(lambda: self.forecaster(single, given=one)),
+            peak_bytes=peak_memory(lambda: forecast(single)),
             parameters=self.forecaster.n_parameters(),
         )
 

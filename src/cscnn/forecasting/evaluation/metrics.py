@@ -36,7 +36,8 @@ class Metric:
         function: (prediction, target, **needs) -> (batch, frames).
         title: what reports call it.
         needs: which arguments it takes beside: ``"spacing"`` and ``"periodic"``, those of each axis
-            of space.
+            of space, which only grids have; ``"weights"`` of points, by which means over space
+            count them, or None.
         pooled: the number for all fields is the mean over their components; else, for metrics
             without units, over fields.
         percent: reports show it in per cent.
@@ -72,46 +73,67 @@ def on_grid(**space: Sequence[Any]) -> dict[str, Score]:
         space: ``spacing`` and ``periodic`` of each axis of space.
     """
     return {
-        name: partial(entry.function, **{need: space[need] for need in entry.needs})
+        name: partial(
+            entry.function, **{need: space[need] for need in entry.needs if need in space}
+        )
         for name, entry in METRICS.items()
     }
 
 
-@metric("mean square error", pooled=True)
-def mse(prediction: Tensor, target: Tensor) -> Tensor:
+def on_points(weights: Tensor | None = None) -> dict[str, Score]:
+    """All metrics by name that need no grid, for data on points.
+
+    Args:
+        weights: (points,), by which they count in means over space.
+    """
+    return {
+        name: partial(METRICS[name].function, weights=weights)
+        if "weights" in METRICS[name].needs
+        else METRICS[name].function
+        for name in on_points_names()
+    }
+
+
+def on_points_names() -> tuple[str, ...]:
+    """Metrics that need no grid."""
+    return tuple(name for name, entry in METRICS.items() if set(entry.needs) <= {"weights"})
+
+
+@metric("mean square error", pooled=True, needs=("weights",))
+def mse(prediction: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
     """Mean square of the error over space and components."""
     p, t = _pair(prediction, target)
-    return (p - t).square().flatten(2).mean(2)
+    return space_mean((p - t).square(), weights)
 
 
-@metric("relative L² error", percent=True)
-def relative_l2(prediction: Tensor, target: Tensor) -> Tensor:
+@metric("relative L² error", percent=True, needs=("weights",))
+def relative_l2(prediction: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
     """|prediction - target| / |target|."""
     p, t = _pair(prediction, target)
-    return _ratio((p - t).square().flatten(2).sum(2), t.square().flatten(2).sum(2)).sqrt()
+    return _ratio(space_mean((p - t).square(), weights), space_mean(t.square(), weights)).sqrt()
 
 
-@metric("error by standard deviation (VRMSE)")
-def vrmse(prediction: Tensor, target: Tensor) -> Tensor:
+@metric("error by standard deviation (VRMSE)", needs=("weights",))
+def vrmse(prediction: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
     """Root mean square error over the target's standard deviation about its mean over space.
 
     The definition of The Well, with the components of a field pooled. A forecast by the mean of the
     target has 1.
     """
     p, t = _pair(prediction, target)
-    variance = _about_mean(t).square().flatten(2).mean(2)
-    return _ratio((p - t).square().flatten(2).mean(2), variance, _size(t)).sqrt()
+    variance = space_mean(_about_mean(t, weights).square(), weights)
+    size = space_mean(t.square(), weights)
+    return _ratio(space_mean((p - t).square(), weights), variance, size).sqrt()
 
 
-@metric("correlation", better=1)
-def correlation(prediction: Tensor, target: Tensor) -> Tensor:
+@metric("correlation", better=1, needs=("weights",))
+def correlation(prediction: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
     """Pearson's correlation of prediction and target, each about its mean over space."""
     p, t = _pair(prediction, target)
-    a, b = _about_mean(p), _about_mean(t)
-    squares = [x.square().flatten(2).sum(2) for x in (a, b)]
-    points = t[0, 0].numel()
-    known = squares[1] > NEGLIGIBLE * points * _size(t)
-    value = (a * b).flatten(2).sum(2) / (squares[0] * squares[1]).sqrt().clamp(min=1e-300)
+    a, b = _about_mean(p, weights), _about_mean(t, weights)
+    squares = [space_mean(x.square(), weights) for x in (a, b)]
+    known = squares[1] > NEGLIGIBLE * space_mean(t.square(), weights)
+    value = space_mean(a * b, weights) / (squares[0] * squares[1]).sqrt().clamp(min=1e-300)
     return torch.where(known, value, math.nan)
 
 
@@ -244,13 +266,22 @@ def _pair(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     return wide(prediction), wide(target)
 
 
-def _about_mean(x: Tensor) -> Tensor:
+def space_mean(x: Tensor, weights: Tensor | None = None) -> Tensor:
+    """Mean over space and components: (batch, frames, *space, components) -> (batch, frames).
+
+    Args:
+        x: numbers.
+        weights: (points,), if space is one axis of points that count by them.
+    """
+    if weights is None:
+        return x.flatten(2).mean(2)
+    return x.mean(-1) @ (weights / weights.sum()).to(x)
+
+
+def _about_mean(x: Tensor, weights: Tensor | None = None) -> Tensor:
+    if weights is not None:
+        return x - torch.einsum("btpc,p->btc", x, (weights / weights.sum()).to(x)).unsqueeze(2)
     return x - x.mean(tuple(range(2, x.dim() - 1)), keepdim=True)
-
-
-def _size(x: Tensor) -> Tensor:
-    """Mean square."""
-    return x.square().flatten(2).mean(2)
 
 
 def _ratio(error: Tensor, scale: Tensor, size: Tensor | None = None) -> Tensor:

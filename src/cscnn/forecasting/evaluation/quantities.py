@@ -135,7 +135,7 @@ def _velocity(header: Header) -> Names:
 
 def _resolved_velocity(header: Header) -> Names:
     """The same on a grid that is large enough for differences."""
-    return _velocity(header) if min(header.grid) >= 3 else []
+    return _velocity(header) if header.grid and min(header.grid) >= 3 else []
 
 
 def _light(header: Header) -> Names:

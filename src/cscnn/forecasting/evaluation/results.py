@@ -205,7 +205,7 @@ class SymmetryErrors:
     """How well a forecaster commutes with the symmetries of its task.
 
     Attributes:
-        receptive_field: points that the output sees to each side, for each axis.
+        receptive_field: points that the output sees to each side, for each axis of a grid.
         interior: whether there are points from which no border is seen.
         group: of the kernels.
         translation, point_group: violations.
@@ -261,12 +261,14 @@ class Samples:
     Attributes:
         known, target, prediction: field name -> (frames, *space, components).
         times: of the predicted frames, since the last known one.
+        positions: (points, dim) of fields on points.
     """
 
     known: dict[str, np.ndarray]
     target: dict[str, np.ndarray]
     prediction: dict[str, np.ndarray]
     times: np.ndarray
+    positions: np.ndarray | None = None
 
     @property
     def space(self) -> int:
@@ -276,6 +278,8 @@ class Samples:
     def save(self, path: Path) -> None:
         """Write a file of arrays, whole or not at all."""
         arrays: dict[str, Any] = {"times": self.times}
+        if self.positions is not None:
+            arrays["positions"] = self.positions
         for part in ("known", "target", "prediction"):
             for name, array in getattr(self, part).items():
                 arrays[f"{part}/{name}"] = array
@@ -301,12 +305,15 @@ class Samples:
                         f"{path} has no array {name}, only {', '.join(sorted(arrays))}"
                     )
                 fields[quantity.name] = arrays[name]
-        samples = cls(**parts, times=times)
+        samples = cls(**parts, times=times, positions=arrays.get("positions"))
         samples._check(path, task)
         return samples
 
     def _check(self, path: Path, task: Task) -> None:
-        space = task.dim - (task.time_axis is not None)
+        space = task.grid_axes - (task.time_axis is not None)
+        points = None if self.positions is None else len(self.positions)
+        if points != (None if task.points is None else next(iter(self.target.values())).shape[1]):
+            raise ValueError(f"{path} must have a position for each point, got {points}")
         for quantity in task.fields:
             size = task.algebra.grade_sizes[quantity.grade]
             shapes = [part[quantity.name].shape for part in (self.target, self.prediction)]

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from cscnn.forecasting.forecaster import Forecaster, Frames
+from cscnn.forecasting.points import Points
 
 #: A forecast has left the data if it is farther from their middle than this times their range.
 BOUND = 10.0
@@ -24,12 +25,14 @@ class Rollout:
         target: the truth, in the same form.
         stable: frames before that happens, (batch,); all steps if it does not.
         given: what is given to these trajectories, see `Forecaster.forward`.
+        points: of fields on points.
     """
 
     prediction: dict[str, Tensor]
     target: dict[str, Tensor]
     stable: Tensor
     given: dict[str, Tensor] = field(default_factory=dict)
+    points: Points | None = None
 
 
 @torch.no_grad()
@@ -39,6 +42,7 @@ def rollout(
     steps: int | None = None,
     bound: float = BOUND,
     given: Frames | None = None,
+    points: Points | None = None,
 ) -> Rollout:
     """Forecast from the first frames of trajectories as far as wanted.
 
@@ -50,6 +54,7 @@ def rollout(
         bound: a trajectory is given up when a value is farther from the middle of the data than
             this times their range. The data are all trajectories here.
         given: what is given to the trajectories; a forcing in all of their frames.
+        points: of fields on points.
     """
     task = forecaster.task
     start, first = task.frames_in, task.frames_in + task.gap
@@ -63,7 +68,7 @@ def rollout(
         )
     guard = _Guard(frames, bound)
     known = {name: x[:, :start] for name, x in frames.items()}
-    predicted = forecaster.roll_out(known, steps, guard=guard, given=given)
+    predicted = forecaster.roll_out(known, steps, guard=guard, given=given, points=points)
     stable = torch.stack(guard.stable[:steps], 1)
     missing = steps - stable.shape[1]  # frames that were not computed, as no trajectory was left
     stable = torch.nn.functional.pad(stable, (0, missing))
@@ -73,7 +78,7 @@ def rollout(
         frame = torch.cat([frame, frame.new_zeros(len(frame), missing, *frame.shape[2:])], 1)
         prediction[name] = _keep(stable, frame, torch.nan)
     target = {name: x[:, first:][:, :steps] for name, x in frames.items()}
-    return Rollout(prediction, target, stable.sum(1), dict(given or {}))
+    return Rollout(prediction, target, stable.sum(1), dict(given or {}), points)
 
 
 def persistence(frames: Mapping[str, Tensor], steps: int) -> dict[str, Tensor]:

@@ -132,8 +132,8 @@ def _symmetry(symmetry: SymmetryErrors) -> list[str]:
             for value, *errors in zip(motion.values, motion.errors, motion.floors, strict=True):
                 rows.append((f"{title} {value:g}{unit}", *map(_number, errors)))
     text = _aligned(rows)
-    extent = " × ".join(str(2 * n + 1) for n in symmetry.receptive_field)
-    text += f"\nreceptive field: {extent} points"
+    if extent := " × ".join(str(2 * n + 1) for n in symmetry.receptive_field):
+        text += f"\nreceptive field: {extent} points"
     if not symmetry.interior:
         text += "\nIt reaches the borders from every point: they add to the translation error."
     return [text] if symmetry.observers is None else [text, _observers(symmetry.observers)]

@@ -79,7 +79,7 @@ def parse(arguments: Sequence[str]) -> tuple[Any, dict[str, Any]]:
     groups["training"].add_argument(
         "--training.loss",
         default=LearningConfig.loss,
-        help=f"what is minimised: {', '.join(LOSSES)}",
+        help=f"what is minimised: {'; '.join(_summary(*item) for item in LOSSES.items())}",
     )
     try:
         spelled = _with_preset([SHORT.sub(r"--trainer.\1", text) for text in arguments])
@@ -93,6 +93,12 @@ def parse(arguments: Sequence[str]) -> tuple[Any, dict[str, Any]]:
     if extra["resume"]:
         return _resumed(Path(extra["resume"]), arguments), extra
     return TrainConfig.from_dict(settings.as_dict()), extra
+
+
+def _summary(name: str, function: Any) -> str:
+    """A loss by the first line of its docstring."""
+    line = str(function.__doc__).splitlines()[0].rstrip(".")
+    return f"{name}: {line[:1].lower()}{line[1:]}"
 
 
 def _check_file(path: Path, parser: Any) -> None:

@@ -63,6 +63,9 @@ class DataConfig:
             not told, for comparison.
         batch: windows per step, over all devices.
         workers: processes that load data, per device.
+        radius: of data on points: a point hears those within this distance. By default such that
+            it hears about 24.
+        neighbours: of data on points: a point hears so many nearest ones instead, itself included.
     """
 
     train: list[str] | str = ""
@@ -83,6 +86,8 @@ class DataConfig:
     constants: bool = True
     batch: int = 8
     workers: int = 0
+    radius: float | None = None
+    neighbours: int | None = None
 
     def __post_init__(self) -> None:
         for split in ("train", "valid", "test"):
@@ -241,7 +246,8 @@ class TrainConfig:
             "trainer.accumulate": 1, "trainer.devices": 1, "trainer.nodes": 1,
         }  # fmt: skip
         optional = ("data.frames_in", "data.frames_out", "data.per_trajectory", "data.trajectories",
-                    "data.valid_windows", "trainer.steps", "trainer.patience")  # fmt: skip
+                    "data.valid_windows", "data.neighbours", "trainer.steps",
+                    "trainer.patience")  # fmt: skip
         for name in (*least, *optional):
             value: Any = self
             for part in name.split("."):
@@ -250,6 +256,8 @@ class TrainConfig:
                 check_int(name, value, low=least.get(name, 1))
         if self.data.margin is not None:
             check_int("data.margin", self.data.margin, low=0)
+        if self.data.radius is not None and not 0 < self.data.radius < math.inf:
+            raise ValueError(f"data.radius must be positive, got {self.data.radius}")
         if self.seed > MAX_SEED:
             raise ValueError(f"seed must be at most {MAX_SEED} (32 bits), got {self.seed}")
         if self.trainer.precision not in PRECISIONS:

@@ -15,14 +15,17 @@ from torch.utils.data import DataLoader, Sampler, Subset
 from cscnn._util.progress import Bar
 from cscnn.data import FieldSource, open_fields
 from cscnn.data.coarse import coarse
+from cscnn.data.stated import stated
 from cscnn.data.strided import Strides
 from cscnn.forecasting.augment import InTurn, RandomNoise, RandomSymmetry
+from cscnn.forecasting.neighbours import find_neighbours
 from cscnn.forecasting.task import Task
 from cscnn.forecasting.training.config import DataConfig
 from cscnn.forecasting.training.identity import DataIdentity, FileIdentity
 from cscnn.forecasting.training.launch import start_loader
 from cscnn.forecasting.units import Units
 from cscnn.forecasting.windows import Windows, collate
+from cscnn.geometry.search import NeighbourSearch
 
 
 class GlobalBatches(Sampler[list[int]]):
@@ -134,7 +137,20 @@ class WindowData(lightning.LightningDataModule):
             wall_padding=config.wall_padding,
             margin=config.margin or 0,
             gap=config.gap,
+            points=self._search(),
         )
+
+    def _search(self) -> NeighbourSearch | None:
+        """How neighbours are found in data on points; None on a grid."""
+        config, on_points = self.config, self.source.header.cloud is not None
+        if on_points and config.augment:
+            raise ValueError(
+                f"data.augment turns windows by the symmetries of a grid, but {self.source.path} "
+                "is on points: networks along edges have these symmetries without it"
+            )
+        if not on_points and config.radius is None and config.neighbours is None:
+            return None
+        return find_neighbours(self.source, radius=config.radius, neighbours=config.neighbours)
 
     def _open(self, split: str, purpose: str) -> FieldSource:
         """The data of a split, opened once."""
@@ -161,7 +177,8 @@ class WindowData(lightning.LightningDataModule):
         """Raise if validation or test data are missing or of another task: now, not after hours."""
         self.valid_windows()
         if self.config.test:
-            with coarse(open_fields(self.config.test), self.config.coarsen) as test:
+            source = stated(open_fields(self.config.test), self.task.given)
+            with coarse(source, self.config.coarsen) as test:
                 self.task.check_data(test.header, self.strides)
 
     def grid(self) -> tuple[int, ...]:
@@ -171,17 +188,18 @@ class WindowData(lightning.LightningDataModule):
 
     def fit_units(self, bar: Bar) -> Units:
         """The units in which a network shall learn from these data."""
+        joined = 1 if self.task.time_axis is None else self.config.coarsen  # frames of the files
         return Units.fit(
             self.source,
             trajectories=self.config.trajectories,
-            displacements=self.task.displacements,
+            displacements=[joined * frames for frames in self.task.displacements],
             stride=self.strides,
             progress=lambda numbers: bar.over("fitting units", list(numbers)),
         )
 
     def _windows(self, source: FieldSource, **options: Any) -> Windows:
         """Windows of a source, as the network sees it."""
-        seen = coarse(source, self.config.coarsen)
+        seen = coarse(stated(source, self.task.given), self.config.coarsen)
         return Windows(seen, self.task, stride=self.strides, **options)
 
     def train_windows(self) -> Windows:
@@ -201,7 +219,8 @@ class WindowData(lightning.LightningDataModule):
         """The validation windows."""
         if not self.config.valid:
             return None
-        windows = self._windows(self._open("valid", "validate with"), mode="all")
+        source = self._open("valid", "validate with")
+        windows = self._windows(source, mode="all", unroll=self.unroll)
         most = self.config.valid_windows
         if most is None or most >= len(windows):
             return windows

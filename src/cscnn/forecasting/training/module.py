@@ -107,7 +107,8 @@ class TrainingModule(lightning.LightningModule):
         self.train_mean.reset()
 
     def validation_step(self, batch: Window, batch_idx: int) -> None:
-        self.valid_mean.update(self(batch), weight=len(batch.constants))
+        steps = Unroll(self.learning.unroll)  # what is trained is what selects the best weights
+        self.valid_mean.update(self(batch, steps), weight=len(batch.constants))
 
     def on_validation_epoch_end(self) -> None:
         mean = self.valid_mean.compute()

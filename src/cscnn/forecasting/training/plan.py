@@ -30,6 +30,15 @@ def plan(config: TrainConfig) -> dict[str, Any]:
         return _measure(config, forecaster, data)
 
 
+def _neighbours(data: WindowData) -> dict[str, str]:
+    """Of data on points: how they are found."""
+    if (search := data.task.points) is None:
+        return {}
+    if search.by == "nearest":
+        return {"neighbours": f"the {search.neighbours} nearest, up to about {search.radius:g}"}
+    return {"neighbours": f"within {search.radius:g}, about {search.neighbours} of a point"}
+
+
 def _measure(config: TrainConfig, forecaster: Forecaster, data: WindowData) -> dict[str, Any]:
     batch = collate([data.train_windows()[0]])
     parameters = list(forecaster.network.parameters())
@@ -48,6 +57,7 @@ def _measure(config: TrainConfig, forecaster: Forecaster, data: WindowData) -> d
     return {
         "model": f"{config.model.name}, {forecaster.n_parameters():,} parameters",
         "task": data.task.name,
+        **_neighbours(data),
         "margin": forecaster.task.margin,
         "constraints": forecaster.constrain.effect(forecaster.pack(batch.known), first),
         "windows": len(data.train_windows()),

@@ -37,7 +37,8 @@ def check_room(config: TrainConfig, network: nn.Module, data: WindowData) -> Non
     windows = data.train_windows()
     share = min(config.data.batch, len(windows)) / _world(config)
     header = windows.source.header
-    numbers = sum(math.prod(header.shape(f.name)) for f in header.fields) / header.frames
+    points = max(data.source.sizes, default=1)
+    numbers = sum(math.prod(header.shape(f.name, points)) for f in header.fields) / header.frames
     batch = math.ceil(share * windows.length * numbers * weight)
     _check_memory(
         config, f"{config.model.name} with data.batch={config.data.batch}", weights, batch

@@ -23,7 +23,7 @@ from cscnn._util.locks import locked
 from cscnn._util.progress import Bar
 from cscnn.forecasting.augment import RandomNoise
 from cscnn.forecasting.forecaster import Forecaster
-from cscnn.forecasting.losses import check_weights
+from cscnn.forecasting.losses import check_loss, check_weights
 from cscnn.forecasting.receptive_field import default_margin
 from cscnn.forecasting.runs import TRAINED, Run
 from cscnn.forecasting.training.callbacks import (
@@ -304,6 +304,7 @@ def _fixed(config: dict[str, Any]) -> dict[str, Any]:
 def build_forecaster(config: TrainConfig, data: WindowData, units: Units) -> Forecaster:
     """The forecaster of a run, with fresh weights."""
     check_budget(config)
+    check_loss(config.training.loss, data.task)
     check_weights(config.training.weights, data.task)
     model = config.model
     width = {} if model.width is None else {"width": model.width}

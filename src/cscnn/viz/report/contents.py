@@ -94,12 +94,16 @@ def largest(values: Iterable[float | None]) -> float | None:
 
 
 def comparable(runs: Sequence[Contents]) -> bool:
-    """Whether all runs that were evaluated saw the same task, windows and rollouts."""
+    """Whether all runs that were evaluated forecast the same windows and rollouts.
+
+    What they were told beside the frames, and what they saw beyond borders, may differ.
+    """
     tests = []
     for run in runs:
         if run.evaluation is not None:
-            data = run.evaluation.data
-            tests.append((run.evaluation.task, data.path, data.split, data.windows, data.rollouts))
+            task, data = run.evaluation.task, run.evaluation.data
+            asked = task.replace(backgrounds=(), given=(), displacement=True, open_padding="zeros")
+            tests.append((asked, data.path, data.split, data.windows, data.rollouts))
     return all(test == tests[0] for test in tests)
 
 

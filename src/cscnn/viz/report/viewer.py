@@ -14,6 +14,7 @@ import torch
 from cscnn.algebra.grids import cell_means
 from cscnn.forecasting.evaluation.results import Samples
 from cscnn.forecasting.task import Task
+from cscnn.viz.raster import samples_on_pixels
 from cscnn.viz.report.contents import Contents
 from cscnn.viz.report.encode import Quantity, encode
 from cscnn.viz.report.section import Section
@@ -76,8 +77,9 @@ def group(runs: Sequence[Contents]) -> list[list[int]]:
 def make_viewer(runs: Sequence[Contents], chosen: list[int], budget: int = BUDGET) -> Viewer:
     """Cut planes from the samples, as many as the budget allows."""
     task = runs[chosen[0]].task
-    samples = [s for i in chosen if (s := runs[i].samples) is not None]
     assert task is not None
+    period = None if task.points is None else task.points.period
+    samples = [samples_on_pixels(s, period) for i in chosen if (s := runs[i].samples) is not None]
     diagram = samples[0].space == 1
     quantities = [
         Quantity(
@@ -89,6 +91,8 @@ def make_viewer(runs: Sequence[Contents], chosen: list[int], budget: int = BUDGE
     ]
     steps, coarsen, kept = _reduction(quantities, budget)
     notes = [_cut(samples[0])] if samples[0].space > 2 else []
+    if task.points is not None:
+        notes.append("each pixel shows the nearest point")
     if len(steps) < len(quantities[0].targets[0]):
         notes.append(f"{len(steps)} of {len(quantities[0].targets[0])} steps are shown")
     if coarsen > 1:

@@ -1,0 +1,43 @@
+"""What a task is on: a grid, or points with neighbours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cscnn.data.header import Header
+from cscnn.geometry.search import NeighbourSearch
+from cscnn.networks.pointnet import Neighbourhood
+
+if TYPE_CHECKING:
+    from cscnn.forecasting.task import Task
+
+
+def neighbourhood(search: NeighbourSearch) -> Neighbourhood:
+    """What a network has to know of the edges that a search finds."""
+    mean = "weighted mean" if search.weighted else "mean"
+    return Neighbourhood(search.radius, search.neighbours, mean)
+
+
+def check_search(search: NeighbourSearch | None, header: Header) -> None:
+    """Raise if data are on points and nobody tells how neighbours are found."""
+    if header.cloud is not None and search is None:
+        raise ValueError(
+            "the data are on points: tell how neighbours are found, "
+            "Task.from_header(header, points=find_neighbours(source))"
+        )
+
+
+def check_space(task: Task, header: Header) -> None:
+    """Raise unless task and data are both on a grid, or on points with the same periods."""
+    where = ["a grid" if x is None else "points" for x in (task.points, header.cloud)]
+    if where[0] != where[1]:
+        raise ValueError(
+            f"task {task.name} is about fields on {where[0]}, the data are on {where[1]}"
+        )
+    if task.points is not None and header.cloud is not None:
+        for name, mine, theirs in (
+            ("period", task.points.period or (None,) * task.dim, header.cloud.period),
+            ("weights", task.points.weighted, header.cloud.weights),
+        ):
+            if mine != theirs:
+                raise ValueError(f"task {task.name} has {name} {mine}, the data have {theirs}")
