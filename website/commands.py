@@ -6,6 +6,7 @@ import io
 import os
 import re
 from contextlib import redirect_stdout
+from unittest.mock import patch
 
 from cscnn.cli import main
 
@@ -24,8 +25,7 @@ def help_text(command: str) -> str:
         command: empty for the program itself.
     """
     written = io.StringIO()
-    os.environ["COLUMNS"] = "82"  # read by argparse
-    with redirect_stdout(written):
+    with redirect_stdout(written), patch.dict(os.environ, COLUMNS="82"):  # read by argparse
         try:
             main([*command.split(), "--help"])
         except SystemExit as end:

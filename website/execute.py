@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +69,9 @@ def run(blocks: list[str], page: str) -> list[dict[str, Any]]:
 
 @cache
 def library_hash() -> str:
-    """Of everything that code on a page can import from this checkout."""
-    digest = hashlib.sha256()
+    """Of what decides, beside the code of a page, what it shows."""
+    versions = [sys.version, *(version(name) for name in ("torch", "matplotlib"))]
+    digest = hashlib.sha256(repr(versions).encode())
     for pattern in SOURCES:
         for path in sorted(ROOT.glob(pattern)):
             digest.update(path.read_bytes())
