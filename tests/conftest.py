@@ -9,6 +9,13 @@ import torch
 
 torch.set_num_threads(1)  # pytest-xdist uses the cores
 
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    """Trainers may have changed the number: forks of a process with several would hang."""
+    torch.set_num_threads(1)
+
+
 collect_ignore = ["data/oracles"]  # programs that tests run, each in a process of its own
 
 

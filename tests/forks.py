@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable
 
 import pytest
+import torch
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")
 
@@ -16,6 +17,7 @@ def fork(function: Callable[[], object]) -> int:
         pid = os.fork()
     if pid == 0:
         code = 1
+        torch.set_num_threads(1)  # OpenMP would wait for threads that only the parent has
         try:
             function()
             code = 0
