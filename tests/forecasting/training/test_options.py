@@ -61,6 +61,7 @@ ROLLOUTS = [
     ("--training.unrolls 2", "unknown option training.unrolls: did you mean training.unroll?"),
     ("--training.unroll 0", "training.unroll must be at least 1, got 0"),
     ("--training.unroll 3", "a window needs 32 frames, the trajectories have 16: unroll fewer"),
+    ("--training.unrol 3", "did you mean training.unroll?"),  # no abbreviations
     ("--training.pushforward true", "it needs training.unroll of at least 2, got 1"),
     ("--training.grow 2", "training.grow=2 is about unrolled steps"),
     ("--training.recompute_steps true", "training.recompute_steps=True is about unrolled steps"),

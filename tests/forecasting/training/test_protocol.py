@@ -156,7 +156,24 @@ def test_tensorboard_is_optional(data: Path, tmp_path: Path) -> None:
         assert list(run.folder.glob("tensorboard/*"))
 
 
-def test_the_bar_says_how_long_the_run_will_take(data: Path, tmp_path: Path) -> None:
+def test_without_a_terminal_epochs_are_lines(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    train(config(data, tmp_path / "run", trainer__progress=True))
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("epoch")]
+    assert [line.split(":")[0] for line in lines] == [
+        "epoch 1/3",
+        "epoch 3/3",
+    ]  # at most one in 10 s
+    assert "train_loss" in lines[-1]
+    assert "valid_loss" in lines[-1]
+
+
+def test_the_bar_says_how_long_the_run_will_take(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as a terminal
     options = config(data, tmp_path, trainer__progress=True)
     trainer = make_trainer(options, identity(options))
     bar = trainer.progress_bar_callback

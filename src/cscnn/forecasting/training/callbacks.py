@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -184,6 +185,24 @@ class WeightAverage(Callback):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.average, self.step = dict(state_dict["average"]), state_dict["step"]
+
+
+class EpochLines(Callback):
+    """A line for an epoch where there is no terminal, at most one in ten seconds."""
+
+    def __init__(self) -> None:
+        self._shown = -math.inf
+
+    def on_train_epoch_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
+        done, epochs = trainer.current_epoch + 1, trainer.max_epochs or 0
+        last = done == epochs or trainer.should_stop
+        if not trainer.is_global_zero or (time.monotonic() - self._shown < 10 and not last):
+            return
+        self._shown = time.monotonic()
+        measured = trainer.callback_metrics
+        names = [name for name in ("train_loss", "valid_loss") if name in measured]
+        losses = ", ".join(f"{name} {float(measured[name]):.4g}" for name in names)
+        print(f"epoch {done}/{epochs}: {losses}", file=sys.stderr, flush=True)
 
 
 class TrainingBar(RichProgressBar):

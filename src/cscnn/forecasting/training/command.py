@@ -68,6 +68,7 @@ def parse(arguments: Sequence[str]) -> tuple[Any, dict[str, Any]]:
         description=DESCRIPTION,
         formatter_class=_formatter(jsonargparse),
         exit_on_error=False,
+        allow_abbrev=False,  # a misspelt option must not count as another one
     )
     parser.add_argument("--config", action="config", help="a YAML file with any of these options")
     parser.add_argument("--preset", help=f"one of {', '.join(presets())}")

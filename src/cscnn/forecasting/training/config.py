@@ -56,7 +56,8 @@ class DataConfig:
             lose their normal part at the wall (equivariant networks; others repeat all components);
             conductor, for electric fields; symmetric repeats all components for every network.
         margin: points at open borders of space that losses and metrics leave out. With time as an
-            axis of the grid by default as many as the network sees, else none.
+            axis of the grid by default as many as the network sees, at most a quarter of the
+            grid, else none.
         constants: tell the network what is known beside the fields: what the data are given
             (obstacles, forcing, viscosity), the direction of gravity, by how much the forecast is
             later, or the time between frames if data.stride is a range. false trains one that is

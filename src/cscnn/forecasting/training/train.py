@@ -16,6 +16,7 @@ import lightning
 import torch
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.utilities import rank_zero_only
+from rich.console import Console
 
 from cscnn._util.files import remove_leftovers
 from cscnn._util.jsonform import from_json, write_json
@@ -29,6 +30,7 @@ from cscnn.forecasting.runs import TRAINED, Run
 from cscnn.forecasting.training.callbacks import (
     FORMAT,
     AtomicCheckpoint,
+    EpochLines,
     RunFolder,
     TrainingBar,
     WeightAverage,
@@ -337,7 +339,7 @@ def make_trainer(
         callbacks.append(WeightAverage(config.optimizer.ema))
     callbacks.append(RunFolder(config.folder, data, options.patience))
     if options.progress:
-        callbacks.append(TrainingBar())
+        callbacks.append(TrainingBar() if Console().is_terminal else EpochLines())
     callbacks += more
     logger: Any = False
     if options.tensorboard:
@@ -357,7 +359,7 @@ def make_trainer(
         gradient_clip_val=config.optimizer.clip or None,
         callbacks=callbacks,
         logger=logger,
-        enable_progress_bar=options.progress,
+        enable_progress_bar=any(isinstance(c, TrainingBar) for c in callbacks),
         enable_model_summary=False,
         num_sanity_val_steps=0,
         use_distributed_sampler=False,
