@@ -14,6 +14,7 @@ from cscnn._util.jsonform import from_json, read_json
 from cscnn._util.machine import machine
 from cscnn._util.progress import Bar
 from cscnn.forecasting.training.loader import WindowData
+from cscnn.forecasting.training.module import TrainingModule
 from cscnn.forecasting.training.train import build_forecaster
 from cscnn.forecasting.unroll import Unroll
 from cscnn.forecasting.windows import collate
@@ -82,6 +83,8 @@ class _Step:
         )
         self.batch = collate([windows.train_windows()[i] for i in range(config.data.batch)])
         self.learning = config.training
+        training = TrainingModule(self.forecaster, config.optimizer)
+        self.optimizer = training.configure_optimizers()["optimizer"]
         #: with the number of epochs that are unrolled so
         self.unrolls = Counter(map(self.learning.unrolled, range(config.trainer.epochs)))
         windows.close()
@@ -95,8 +98,9 @@ class _Step:
         first = 1 if unroll.pushforward else unroll.steps  # with it, lengths are drawn
         drawn = [replace(unroll, steps=n) for n in range(first, unroll.steps + 1)]
         batch, learning = self.batch, self.learning
-        start, parameters = time.perf_counter(), list(self.forecaster.network.parameters())
+        start = time.perf_counter()
         for each in drawn:
-            loss = self.forecaster.loss(batch, learning.loss, learning.weights, each)
-            torch.autograd.grad(loss, parameters, allow_unused=True)
+            self.optimizer.zero_grad()
+            self.forecaster.loss(batch, learning.loss, learning.weights, each).backward()
+            self.optimizer.step()
         return (time.perf_counter() - start) / len(drawn)
