@@ -3,5 +3,6 @@
 Needs ``cscnn[all]``.
 """
 
-#: Of a study: all models on one grid, two of them on other grids, and with a longer displacement.
-PARTS = ("models", "resolution", "displacement")
+#: Of a study: all models on one grid; some of them on other grids, with a longer displacement, and
+#: with more steps of the optimiser.
+PARTS = ("models", "resolution", "displacement", "steps")

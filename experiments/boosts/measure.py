@@ -50,7 +50,7 @@ def run_trial(trial: Trial, results: Results) -> Record:
         spacing=trial.setting.spacing_at(trial.refinement),
         displacement=trial.later * trial.setting.spacing_at(trial.refinement),
         variant=trial.variant,
-        padding=trial.padding, rate=trial.rate, seed=trial.seed,
+        padding=trial.padding, rate=trial.rate, seed=trial.seed, prolongation=trial.prolongation,
         machine={**machine(), "cscnn": cscnn.__version__},
     )  # fmt: skip
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cscnn._util.files import write_text
@@ -163,11 +163,12 @@ def score(values: Sequence[float]) -> str:
 
 def _limits(results: Results) -> list[str]:
     """Where differential kernels lose: coarse grids, fast observers, long displacements."""
-    lines = ["## Where they lose", ""]
+    lines = ["## Where they lose, and longer training", ""]
     for task, setting in results.settings.items():
-        groups = [
+        groups: list[tuple[str, str, Callable[[Record], float]]] = [
             ("distance of points", "resolution", lambda r: r.spacing),
             ("forecast later by", "displacement", lambda r: r.displacement),
+            ("factor of steps", "steps", lambda r: r.prolongation),
         ]
         for title, part, value in groups:
             more = results.finished(task, part)
@@ -196,6 +197,7 @@ REASONS = {
     "converges at the rate of its differences (tests/kernels/test_differential.py).",
     "displacement": "a forecast that is later by more has to be continued farther from what the "
     "taps see.",
+    "steps": "the same models, trained for longer.",
 }
 
 DISCONTINUITIES = """\

@@ -24,7 +24,10 @@ from cscnn.forecasting.training.config import (
 VERSION = 1
 
 #: Attributes of `Setting` that say what is run, not what comes out of a training.
-SCHEDULING = ("seeds", "rates", "paddings", "models", "refined", "refinements", "displacements")
+SCHEDULING = (
+    "seeds", "rates", "paddings", "models", "refined", "refinements", "displacements",
+    "prolongations",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -71,9 +74,11 @@ class Setting:
         paddings: what networks may see beyond open borders.
         models: keys of the models that are compared.
         refinement: of the grid on which they are.
-        refined: keys of the models that are trained on further grids and displacements.
+        refined: keys of the models that are trained on further grids and displacements, and with
+            more steps.
         refinements: of further grids.
         displacements: factors of further displacements.
+        prolongations: factors of further numbers of steps.
         seeds: how many.
         checks: how often it is validated on the way.
         warmup: steps over which the learning rate rises from zero.
@@ -102,6 +107,7 @@ class Setting:
     refined: tuple[str, ...] = ()
     refinements: tuple[int, ...] = ()
     displacements: tuple[int, ...] = ()
+    prolongations: tuple[int, ...] = ()
     seeds: int = 3
     checks: int = 5
     warmup: int = 20
@@ -143,6 +149,7 @@ class Trial:
         seed: of weights and of the order of the data.
         refinement: of the grid.
         displacement: factor of the setting's.
+        prolongation: factor of the setting's number of steps.
     """
 
     setting: Setting
@@ -154,20 +161,27 @@ class Trial:
     seed: int
     refinement: int
     displacement: int = 1
+    prolongation: int = 1
 
     @property
     def name(self) -> str:
         """Of its folder and its record."""
         variant = self.variant.replace(" ", "_")
+        longer = f"-n{self.steps}" if self.prolongation > 1 else ""
         return (
             f"{self.setting.name}-{self.key}-{variant}-grid{self.refinement}-"
-            f"later{self.displacement}-{self.padding}-lr{self.rate:g}-s{self.seed}"
+            f"later{self.displacement}-{self.padding}-lr{self.rate:g}{longer}-s{self.seed}"
         )
 
     @property
     def later(self) -> int:
         """Frames by which the forecast is later."""
         return self.setting.frames_out * self.displacement * self.refinement
+
+    @property
+    def steps(self) -> int:
+        """Of the optimiser."""
+        return self.setting.steps * self.prolongation
 
     @property
     def options(self) -> dict[str, Any]:
@@ -186,7 +200,7 @@ class Trial:
         setting, finer = self.setting, self.refinement
         folder = data_folder(data, setting.name, finer)
         files: dict[str, Any] = {split: str(folder / f"{split}.h5") for split in SPLITS}
-        per_check = math.ceil(setting.steps / setting.checks)
+        per_check = math.ceil(self.steps / setting.checks)
         return TrainConfig(
             out=str(runs / self.name),
             seed=self.seed,
@@ -224,4 +238,4 @@ class Trial:
             "seed": self.seed,
             "refinement": self.refinement,
             "displacement": self.displacement,
-        }
+        } | ({"prolongation": self.prolongation} if self.prolongation > 1 else {})

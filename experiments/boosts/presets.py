@@ -77,6 +77,8 @@ SETTINGS = {
         rates=RATES[1:],
         paddings=("extrapolate", "replicate"),
         models=("resnet", "unet", "implicit", "complete", "differential"),
+        refined=("complete", "differential"),
+        prolongations=(3,),
         rapidities=(0.0, 0.25, 0.5, 0.75),
         observed=16,
     ),

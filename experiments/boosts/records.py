@@ -23,7 +23,7 @@ class Record:
         plan: all that the result depends on, see `Trial.plan`.
         spacing: distance of points.
         displacement: by how much the forecast is later, in units of length.
-        variant, padding, rate, seed: see `Trial`.
+        variant, padding, rate, seed, prolongation: see `Trial`.
         machine: on which it ran, with versions.
         seconds: of training and measuring.
         parameters: of the network.
@@ -54,6 +54,7 @@ class Record:
     errors: tuple[float, ...] = ()
     persistence: tuple[float, ...] = ()
     diverged: str = ""
+    prolongation: int = 1
 
     def error(self, rapidity: float) -> float:
         """For an observer; infinite if training diverged."""

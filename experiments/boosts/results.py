@@ -75,11 +75,18 @@ class Results:
         return math.inf if record.valid is None else record.valid
 
     def _trial(
-        self, task: str, key: str, choice: Choice, seed: int = 0, finer: int = 0, later: int = 1
+        self,
+        task: str,
+        key: str,
+        choice: Choice,
+        seed: int = 0,
+        finer: int = 0,
+        later: int = 1,
+        longer: int = 1,
     ) -> Trial:
         setting = self.settings[task]
         refinement = finer or setting.refinement
-        return Trial(setting, key, self.models[key], *choice, seed, refinement, later)
+        return Trial(setting, key, self.models[key], *choice, seed, refinement, later, longer)
 
     # --- trials -----------------------------------------------------------------------------------
 
@@ -89,12 +96,14 @@ class Results:
         keys = setting.models if part == "models" else setting.refined
         grids = setting.refinements if part == "resolution" else (setting.refinement,)
         factors = setting.displacements if part == "displacement" else (1,)
+        lengths = setting.prolongations if part == "steps" else (1,)
         chosen = {key: self.search(task, key)[1] for key in keys}
         return [
-            self._trial(task, key, choice, seed, finer, later)
+            self._trial(task, key, choice, seed, finer, later, longer)
             for seed in range(setting.seeds)
             for finer in grids
             for later in factors
+            for longer in lengths
             for key, choice in chosen.items()
             if choice is not None
         ]

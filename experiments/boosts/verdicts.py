@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from experiments.boosts.records import Record
 
@@ -82,10 +82,22 @@ def _shortest(records: Sequence[Record]) -> list[Record]:
     return [r for r in records if r.displacement <= 1.001 * least]
 
 
+def _by_length(records: Sequence[Record]) -> dict[int, list[Record]]:
+    """Records by factor of the number of steps, ascending."""
+    lengths = sorted({r.prolongation for r in records} | {1})
+    return {n: [r for r in records if r.prolongation == n] for n in lengths}
+
+
 def verdicts(task: str, records: Sequence[Record], seeds: int) -> list[Verdict]:
     """The targets of a task."""
-    evidence = Evidence(records, seeds)
-    return {"sine_gordon": _solitons, "charges": _charges}.get(task, lambda _: [])(evidence)
+    judges: dict[str, Callable[[Evidence], list[Verdict]]]
+    judges = {"sine_gordon": _solitons, "charges": _charges}
+    judge = judges.get(task, lambda _: [])
+    result: list[Verdict] = []
+    for length, own in _by_length(records).items():
+        more = f", {length} × the steps" if length > 1 else ""
+        result += [replace(v, text=v.text + more) for v in judge(Evidence(own, seeds))]
+    return result
 
 
 def _ratio(evidence: Evidence, spacing: float, rapidity: float, most: float) -> Pair:

@@ -40,6 +40,7 @@ SETTING = Setting(
     refined=("differential",),
     refinements=(2,),
     displacements=(2,),
+    prolongations=(2,),
     seeds=1,
     checks=1,
     rapidities=(0.0, 0.5),
@@ -75,6 +76,10 @@ def test_every_part_has_its_records(finished: Results) -> None:
     assert {r.model for r in finished.finished(task, "models")} == {"resnet", "differential"}
     (finer,) = finished.finished(task, "resolution")
     (later,) = finished.finished(task, "displacement")
+    (longer,) = finished.finished(task, "steps")
+    assert (longer.prolongation, later.prolongation) == (2, 1)
+    assert "-n4-" in longer.name
+    assert longer.spacing == 0.4
     assert (finer.spacing, finer.displacement) == pytest.approx((0.2, 0.8))
     assert (later.spacing, later.displacement) == pytest.approx((0.4, 1.6))
     for record in finished.all_records():
@@ -225,6 +230,22 @@ def test_targets_of_charges() -> None:
     assert [v.verdict[:3] for v in verdicts("charges", [*others, worse], 1)] == [
         "met", "mis", "met", "mis", "mis",
     ]  # fmt: skip
+
+
+def test_longer_trainings_are_judged_by_themselves() -> None:
+    short = [
+        record("complete", (0.03, 0.37, 0.47), spacing=1.0),
+        record("differential", (0.04, 0.05, 0.06), spacing=1.0),
+    ]
+    longer = [replace(r, prolongation=3, errors=(0.02, 0.3, 0.4)) for r in short[:1]]
+    longer += [replace(short[1], prolongation=3, errors=(0.01, 0.012, 0.015))]
+    found = verdicts("charges", [*short, *longer], 1)
+    assert len(found) == 10
+    assert (found[0].verdict, found[5].verdict) == (
+        "missed (met by 0 of 1 seeds)",
+        "met (all seeds)",
+    )
+    assert found[5].text == found[0].text + ", 3 × the steps"
 
 
 def test_scores_of_seeds() -> None:
