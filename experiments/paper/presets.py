@@ -60,6 +60,22 @@ CONTENDERS = {
         True,
         "ours",
     ),
+    # kernels and what is beyond open borders, apart
+    "ours_extrapolated": Contender(
+        "ours, extrapolated at open borders",
+        "cs_resnet",
+        OURS,
+        True,
+        "ours",
+        open_padding="extrapolate",
+    ),
+    "differential4_zeros": Contender(
+        "differential kernels of order 4, zeros at open borders",
+        "cs_resnet",
+        {**OURS, "kernel": {"name": "differential", "order": 4}},
+        True,
+        "differential4",
+    ),
     # what the paper ablates
     "cs_fixed_head": Contender(
         "paper, fixed head weights",
@@ -88,6 +104,7 @@ ABLATIONS = {
     "maxwell_spacetime": (
         "ours", "ours_gate", "ours_blind", "ours_forward", "resnet_told",
     ),
+    "maxwell3d": ("ours", "ours_extrapolated", "differential4", "differential4_zeros"),
 }  # fmt: skip
 
 #: How many steps others take in the time of one of ours, at the small size.
