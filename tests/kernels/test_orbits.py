@@ -138,3 +138,39 @@ def test_orbits_of_nothing_and_of_the_origin():
     algebra = CliffordAlgebra((1, -1))
     assert len(find_orbits(torch.zeros(0, 2), algebra)) == 0
     assert find_orbits(torch.zeros(1, 2), algebra).invariants.origin.tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("metric", "group", "causal"),
+    [((1, 1), "O", False), ((1, 1), "SO", False), ((1, -1), "SO+", True), ((-1, 1, 1), "O", False)],
+)
+def test_free_values_on_their_grid_are_one_matrix_product(metric, group, causal):
+    """By the table and by basis kernels one by one: the same values and derivatives."""
+    algebra, points = CliffordAlgebra(metric), grid(3, len(metric)).double()
+    choice = Complete(group=group, radial="free", causal=causal)
+    kernel = CompleteKernel(algebra, 2, 3, choice, points=points).double()
+    assert kernel.free_table is not None
+    orbits = find_orbits(points, algebra, group)
+    fast = kernel.expand(points, orbits)
+    derivative = torch.randn_like(fast)
+    (mine,) = torch.autograd.grad(fast, kernel.radial.weight, derivative)
+    kernel.free_table = None
+    slow = kernel.expand(points, orbits)
+    (other,) = torch.autograd.grad(slow, kernel.radial.weight, derivative)
+    assert fast.shape == slow.shape
+    assert relative_error(fast, slow) < 1e-13
+    assert relative_error(mine, other) < 1e-13
+
+
+def test_the_table_of_free_values_moves_with_its_kernel():
+    kernel = CompleteKernel(
+        CliffordAlgebra((1, 1)), 1, 1, Complete(radial="free"), points=grid(3, 2)
+    )
+    assert "free_table" not in kernel.state_dict()
+    assert kernel.free_table.dtype == torch.float32
+    exact = kernel.double().free_table
+    assert torch.equal(exact, kernel.float().double().free_table)  # nothing was lost on the way
+    large = CompleteKernel(
+        CliffordAlgebra((1, 1, 1)), 1, 1, Complete(radial="free"), points=grid(5, 3)
+    )
+    assert large.free_table is None

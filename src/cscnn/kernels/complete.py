@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from cscnn._util.checks import check_choice, check_int, check_type
+from cscnn._util.torch_private import tracing
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.group import GROUPS, check_group
 from cscnn.kernels.base import KernelChoice, SteerableKernel
 from cscnn.kernels.basis import SteerableBasis
-from cscnn.kernels.orbits import Invariants, check_points, find_orbits
+from cscnn.kernels.orbits import Invariants, Orbits, check_points, find_orbits
 from cscnn.kernels.radial import FreeValues, GaussianRings, RadialNetwork
 
 RADIAL = ("network", "free", "rings")
 #: Of points that are no grid.
 RING_SPACING = 1 / 3
+#: Free kernels on a grid are one matrix product with a table of at most this many entries. Larger
+#: tables cost more than basis kernels one by one.
+LARGEST_TABLE = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,7 @@ class CompleteKernel(SteerableKernel):
     """
 
     element_scale: Tensor
+    free_table: Tensor | None
 
     def __init__(
         self,
@@ -134,6 +139,9 @@ class CompleteKernel(SteerableKernel):
         if points is not None:
             check_points(points, algebra)
         self.init_points = points
+        self._free = self._free_table()
+        self.register_buffer("free_table", self._free, persistent=False)
+        self._apply(lambda tensor: tensor)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -143,6 +151,53 @@ class CompleteKernel(SteerableKernel):
         if self.init_points is not None:
             self._balance(self.init_points)
             self.unit_variance_(self.init_points)
+
+    def _free_table(self) -> Tensor | None:
+        """Kernels of each free weight at the given points: (weights, blades * blades * N).
+
+        In float64; None if there are none, or if it were too large.
+        """
+        if not isinstance(self.radial, FreeValues):
+            return None
+        assert self.init_points is not None
+        points, live = self.init_points.double(), self.radial.live
+        blades, count = self.algebra.n_blades, len(self.basis)
+        if len(live) * blades**2 * len(points) > LARGEST_TABLE:
+            return None
+        orbits = find_orbits(self.init_points, self.algebra, self.group)
+        members = orbits.members.double()
+        one_by_one = torch.eye(count * len(orbits), dtype=points.dtype, device=points.device)[live]
+        values = one_by_one.unflatten(-1, (count, len(orbits))) @ members
+        return self.basis.assemble(values.unsqueeze(1), points).flatten(1)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> CompleteKernel:
+        """Moves and casts like any module, with the table derived anew from float64."""
+        super()._apply(fn, recurse)
+        if self._free is not None:
+            self.free_table = self._free.to(self.radial.weight)
+        return self
+
+    def expand(
+        self, points: Tensor, orbits: Orbits | None = None, extra: Tensor | None = None
+    ) -> Tensor:
+        """As in the base class; on the grid of free values by one matrix product."""
+        table, given = self.free_table, self.init_points
+        if (
+            table is None
+            or given is None
+            or orbits is None
+            or extra is not None
+            or tracing()
+            or points.shape != given.shape
+            or not torch.equal(points, given.to(points))
+        ):
+            return super().expand(points, orbits, extra)
+        assert isinstance(self.radial, FreeValues)
+        weight = self.radial.weight
+        scale = self.element_scale[self.radial.live // len(self.radial.eta)]
+        kernels = (weight * scale) @ table
+        blades = self.algebra.n_blades
+        return kernels.unflatten(-1, (blades, blades, -1)).permute(0, 2, 1, 3, 4)
 
     def _balance(self, points: Tensor) -> None:
         """Give every basis kernel the same size on the points: v∧ and v∧v⌟ are small near 0."""

@@ -12,7 +12,8 @@ from torch.utils.checkpoint import checkpoint
 from cscnn._util.checks import check_choice, check_int
 from cscnn.algebra import CliffordAlgebra
 from cscnn.nn import MVGELU, MVLayerNorm, MVLinear
-from cscnn.nn.functional import smooth_norm, widened
+from cscnn.nn.functional import check_field
+from cscnn.nn.fused import product_gate
 
 ACTIVATIONS = ("gate", "product")
 
@@ -28,17 +29,12 @@ class ProductGate(nn.Module):
     def __init__(self, algebra: CliffordAlgebra, channels: int):
         super().__init__()
         self.algebra = algebra
-        self.gate = MVGELU(algebra)
         self.mix = MVLinear(algebra, channels, channels, bias=False)
         self.weight = nn.Parameter(torch.zeros(channels, algebra.n_grades))
 
     def forward(self, x: Tensor) -> Tensor:
-        mixed = self.mix(x)
-        size = smooth_norm(widened(mixed), self.algebra, absolute=True).unsqueeze(-1)
-        product = self.algebra.geometric_product(x, (mixed / (1 + size)).to(x.dtype))
-        weight = self.weight[:, list(self.algebra.grades)]
-        weight = weight.reshape(len(weight), *(1,) * (x.dim() - 3), -1)
-        return self.gate(x) + weight * product
+        check_field(x, self.algebra, self.mix.c_in, self.weight)
+        return product_gate(x, self.mix.weight, self.weight, self.algebra)
 
 
 class ResidualBlock(nn.Module):

@@ -116,6 +116,11 @@ def weighted_product(
 #: 1e33 have norms. Other fields are left alone, since it makes second derivatives overflow.
 LARGE = 2.0**40
 SHRINK = 2.0**-48
+SMALLEST_SQUARE = 0.01  #: norms of multivectors are bounded below by its root
+
+#: Φ(x) ≈ sigmoid(x (GELU_SCALE + GELU_CUBE x²)), which is torch's GELU with ``"tanh"``.
+GELU_SCALE = math.sqrt(8 / math.pi)
+GELU_CUBE = 0.044715 * GELU_SCALE
 
 
 def _scale(x: Tensor) -> Tensor:
@@ -141,7 +146,7 @@ def _smooth_root(squares: Tensor, scale: Tensor) -> Tensor:
     The published code takes (max(q, 0.01)^2 + 1e-16)^(1/4), the same to within 3e-13.
     """
     largest = scale.new_full((), torch.finfo(squares.dtype).max)
-    return squares.clamp(0.01 * scale.square(), largest).sqrt() / scale
+    return squares.clamp(SMALLEST_SQUARE * scale.square(), largest).sqrt() / scale
 
 
 def smooth_norm(x: Tensor, algebra: CliffordAlgebra, absolute: bool = False) -> Tensor:
@@ -197,5 +202,4 @@ def normal_cdf(x: Tensor, approximate: str = "tanh") -> Tensor:
     """The Gaussian CDF: ``"none"`` is exact, ``"tanh"`` that of torch's GELU of this name."""
     if approximate == "none":
         return torch.special.ndtr(x)
-    scale = math.sqrt(8 / math.pi)
-    return torch.sigmoid(x * (x.square() * (0.044715 * scale) + scale))
+    return torch.sigmoid(x * (x.square() * GELU_CUBE + GELU_SCALE))
