@@ -31,7 +31,7 @@ the same number of parameters and in the same training time.
 - **no divergence**: predicted velocities are projected on flows without divergence.
 
 Learning rates and recipes are chosen for each network by the mean error of rollouts of the
-validation split. Errors are relative L² errors of the test split, means over its simulations.
+validation split. The best of ours then meets all others in longer trainings. Errors are relative L² errors of the test split, means over its simulations.
 """
 
 DIVERGED = "diverged"  #: what stands for numbers of a training that has none
@@ -69,13 +69,17 @@ def _section(results: Results, task: str, folder: Path) -> list[str]:
     lines = [
         f"\n## {task}\n",
         f"{setting.splits['train']} simulations, {setting.params:,} parameters, "
-        f"{setting.seconds:g} s of one core for each training.\n",
+        f"{setting.seconds:g} s of one core for each training of the search.\n",
         f"Relative error at rollout steps {' / '.join(map(str, _shown(setting.horizon)))}, one "
         "seed; the chosen recipe is bold.\n",
         *_levers(results, task, labels),
     ]
     ours = [key for key, contender in study.contenders.items() if contender.ours]
-    for part, title in (("time", "In the same time"), ("steps", "In the same number of steps")):
+    titles = {
+        "time": f"In the same time, {setting.longer * setting.seconds:g} s",
+        "steps": f"In the same number of steps, {setting.steps}",
+    }
+    for part, title in titles.items():
         records = results.finished(task, part)
         if not records:
             continue

@@ -25,7 +25,7 @@ from cscnn.forecasting.training.config import (
 VERSION = 1
 
 #: Attributes of `Setting` that say what is run, not what comes out of a training.
-SCHEDULING = ("seconds", "steps", "seeds", "rates")
+SCHEDULING = ("seconds", "longer", "steps", "seeds", "rates")
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,8 @@ class Setting:
         data: options of `DataConfig`.
         params: budget of parameters of every network.
         steps: of the optimiser, where all contenders take the same number.
-        seconds: of a training, where all take the same time.
+        seconds: of a training of the search for learning rate and recipe.
+        longer: factor of the time in the comparison.
         seeds: how many.
         rates: learning rates to choose from, ascending.
         horizon: steps of a rollout.
@@ -94,6 +95,7 @@ class Setting:
     steps: int
     seconds: float
     rates: tuple[float, ...]
+    longer: float = 1.0
     horizon: int = 10
     seeds: int = 3
     checks: int = 5

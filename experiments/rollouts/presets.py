@@ -63,8 +63,9 @@ SETTINGS = {
         splits={"train": 32, "valid": 16, "test": 32},
         data={"frames_in": 4, "frames_out": 1, "coarsen": 2, "batch": 4, "valid_windows": 32},
         params=30_000,
-        steps=500,
+        steps=1000,
         seconds=90.0,
+        longer=3.0,
         rates=(5e-4, 1.5e-3, 5e-3, 1.5e-2, 5e-2),
     ),
 }

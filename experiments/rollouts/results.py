@@ -46,15 +46,16 @@ class Results:
         """The record of a trial, if it has been run."""
         return self.store.find(trial.name, trial.plan())
 
-    def steps(self, task: str, key: str, lever: str) -> int:
+    def steps(self, task: str, key: str, lever: str, factor: float = 1.0) -> int:
         """Optimiser steps in the time that all have: two digits, so that it says no more."""
-        steps = self.study.settings[task].seconds / self.speeds.seconds[f"{task}/{key}/{lever}"]
+        seconds = factor * self.study.settings[task].seconds
+        steps = seconds / self.speeds.seconds[f"{task}/{key}/{lever}"]
         return max(1, int(float(f"{steps:.1e}")))
 
     def trial(
         self, task: str, key: str, lever: str, rate: float, seed: int = 0, steps: int = 0
     ) -> Trial:
-        """A training, by default in the time that all have."""
+        """A training, by default in the time that all have in the search."""
         study = self.study
         steps = steps or self.steps(task, key, lever)
         return Trial(
@@ -100,6 +101,19 @@ class Results:
             return None
         return min(scores.values(), key=lambda pair: pair[0] or 0.0)[1]
 
+    def finalists(self, task: str) -> list[Trial]:
+        """The best training of each network of others, and that of the best of ours.
+
+        Those whose search is not over do not take part.
+        """
+        found = {
+            key: self.best(task, key) for key, c in self.study.contenders.items() if not c.like
+        }
+        best = {key: trial for key, trial in found.items() if trial is not None}
+        ours = [key for key in best if self.study.contenders[key].ours]
+        chosen = min(ours, key=lambda key: self._score(best[key]) or 0.0, default=None)
+        return [best[key] for key in best if key == chosen or key not in ours]
+
     def _score(self, trial: Trial) -> float | None:
         record = self.find(trial)
         return None if record is None else record.score
@@ -111,13 +125,18 @@ class Results:
         setting, keys = self.study.settings[task], self.study.contenders
         if part == "levers":
             return [t for key in keys for t in (*self.rates(task, key)[0], *self.levers(task, key))]
-        steps = setting.steps if part == "steps" else 0
         return [
-            self.trial(task, key, best.lever, best.rate, seed, steps)
+            self.trial(task, best.key, best.lever, best.rate, seed, self._length(best, part))
             for seed in range(setting.seeds)
-            for key, contender in keys.items()
-            if not contender.like and (best := self.best(task, key)) is not None
+            for best in self.finalists(task)
         ]
+
+    def _length(self, best: Trial, part: str) -> int:
+        """Steps of a finalist."""
+        setting = best.setting
+        if part == "steps":
+            return setting.steps
+        return self.steps(setting.name, best.key, best.lever, setting.longer)
 
     def missing(self, task: str, parts: Sequence[str] = PARTS) -> list[Trial]:
         """What can be run now; more will come while choices are made."""
