@@ -48,6 +48,8 @@ def test_blade_order_is_the_oracles(pair):
         ("geometric_product", lambda a, b: a * b),
         ("wedge", lambda a, b: a ^ b),
         ("left_contraction", lambda a, b: a.lc(b)),
+        ("right_contraction", lambda a, b: ~((~b).lc(~a))),
+        ("regressive", lambda a, b: (a.dual() ^ b.dual()).dual() * a.layout.pseudoScalar**2),
     ],
 )
 def test_binary_products(pair, generator, ours, theirs):
@@ -105,6 +107,53 @@ def test_versor_inverse(pair, generator):
         algebra.random_orthogonal(batch=(4,), generator=generator, dtype=torch.float64)
     )
     assert agree(algebra.versor_inverse(v), [layout.MultiVector(a.numpy()).inv() for a in v])
+
+
+def test_inverse_of_any_multivector(pair, generator):
+    algebra, layout = pair
+    x = draw(algebra, generator)
+    mine = algebra.inverse(x)
+    one = algebra.embed(torch.ones(1, dtype=x.dtype), 0)
+    for product in (algebra.geometric_product(x, mine), algebra.geometric_product(mine, x)):
+        assert (product - one).abs().max() < 1e-9 * (1 + float(mine.abs().max() * x.abs().max()))
+    theirs = [layout.MultiVector(a.numpy()).leftLaInv() for a in x]
+    theirs = torch.tensor(np.array([mv.value for mv in theirs]))
+    assert (mine - theirs).abs().max() < 1e-9 * (1 + theirs.abs().max())
+
+
+def test_what_divides_zero_has_no_inverse():
+    algebra = CliffordAlgebra((1, 1))
+    with pytest.raises(
+        ValueError, match=r"x has no inverse .* 1 of 2 fail, the first is \[1.0, 1.0"
+    ):
+        algebra.inverse(torch.tensor([[1.0, 1.0, 0, 0], [2.0, 1.0, 0, 0]]))  # (1 + e1)(1 - e1) = 0
+    assert algebra.inverse(torch.tensor([2.0, 0, 0, 0]).bfloat16()).dtype == torch.bfloat16
+
+
+def test_logarithm_inverts_the_exponential(pair, generator):
+    """Of bivectors, and of all multivectors that are not too large; against scipy's logm."""
+    algebra, _ = pair
+    logm = pytest.importorskip("scipy.linalg").logm
+    x = 0.4 * draw(algebra, generator)
+    if algebra.dim > 1:
+        x = torch.cat([x, algebra.embed(algebra.grade(draw(algebra, generator), 2), 2)])
+    y = algebra.exp(x)
+    mine = algebra.log(y)
+    assert (algebra.exp(mine) - y).abs().max() < 1e-10 * (1 + y.abs().max())
+    theirs = torch.tensor(np.array([logm(m.numpy()).real[:, 0] for m in algebra.left_matrix(y)]))
+    assert (mine - theirs).abs().max() < 1e-8
+    assert (mine[:4] - x[:4]).abs().max() < 1e-9
+
+
+def test_logarithms_of_null_rotations_and_of_none():
+    algebra = CliffordAlgebra((1, -1, -1))
+    null = torch.tensor([1.0, 1.0, 0.0], dtype=torch.float64)  # a light ray
+    b = algebra.wedge(algebra.embed(null, 1), algebra.embed(null.new_tensor([0.0, 0.0, 3.0]), 1))
+    assert (algebra.log(algebra.exp(b)) - b).abs().max() < 1e-12
+    with pytest.raises(ValueError, match="x has no principal logarithm"):
+        algebra.log(-algebra.embed(torch.ones(1), 0))
+    x = (0.3 * b + 0.1).requires_grad_()
+    assert torch.autograd.gradcheck(algebra.log, algebra.exp(x).detach().requires_grad_())
 
 
 @pytest.mark.parametrize("metric", [(1,), (-1, 1), (1, -1, 1), (1, -1, -1, -1)], ids=metric_name)

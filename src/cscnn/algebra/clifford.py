@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from math import comb
 
 import torch
 from torch import Tensor
 
 from cscnn._util.checks import check_int
-from cscnn._util.torch_private import tracing
-from cscnn.algebra import group
-from cscnn.algebra.bilinear import BilinearTable, bilinear
-from cscnn.algebra.blades import (
-    bit_mask,
-    blade_name,
-    check_metric,
-    ordered_blades,
-    product_sign,
-    product_terms,
-)
+from cscnn.algebra import functions, group
+from cscnn.algebra.bilinear import bilinear
+from cscnn.algebra.blades import blade_name, check_metric, ordered_blades
 from cscnn.algebra.constants import constant
+from cscnn.algebra.tables import (
+    PRODUCTS,
+    grades_of,
+    product_table,
+    pseudoscalar_product,
+    sign_vectors,
+)
 
 
 class CliffordAlgebra:
@@ -54,15 +52,12 @@ class CliffordAlgebra:
         self.signature = (self.metric.count(1), self.metric.count(-1))
         self.blades = ordered_blades(self.dim)
         self.blade_names = tuple(blade_name(axes) for axes in self.blades)
-        self.grades = _grades(self.dim)
+        self.grades = grades_of(self.dim)
         self.grade_sizes = tuple(comb(self.dim, k) for k in range(self.dim + 1))
-        self._tables = {
-            product: _product_table(self.metric, product)
-            for product in ("geometric", "wedge", "left_contraction")
-        }
-        self._signs = _sign_vectors(self.metric)
+        self._tables = {product: product_table(self.metric, product) for product in PRODUCTS}
+        self._signs = sign_vectors(self.metric)
         self.form = self._signs["form"]  # η_A = <e_A, e_A> for each blade A
-        self._pseudoscalar_product = _pseudoscalar_product(self.metric)
+        self._pseudoscalar_product = pseudoscalar_product(self.metric)
 
     @classmethod
     def from_signature(cls, p: int, q: int) -> CliffordAlgebra:
@@ -135,6 +130,17 @@ class CliffordAlgebra:
         """x ⌟ y, the grade-lowering part |y| - |x| of the geometric product."""
         return self._product("left_contraction", x, y)
 
+    def right_contraction(self, x: Tensor, y: Tensor) -> Tensor:
+        """x ⌞ y, the grade-lowering part |x| - |y| of the geometric product."""
+        return self._product("right_contraction", x, y)
+
+    def regressive(self, x: Tensor, y: Tensor) -> Tensor:
+        """x ∨ y with dual(x ∨ y) = dual(x) ∧ dual(y): what subspaces have in common (meet).
+
+        Commutes with ρ(g) up to the sign of det g, as the dual does.
+        """
+        return self.undual(self.wedge(self.dual(x), self.dual(y)))
+
     def _product(self, product: str, x: Tensor, y: Tensor) -> Tensor:
         self.check(x)
         self.check(y, "y")
@@ -187,21 +193,17 @@ class CliffordAlgebra:
         Raises:
             ValueError: if some ``v`` is not an invertible versor.
         """
-        self.check(v, "v")
-        rev = self.reverse(v)
-        square = self.geometric_product(v, rev)
-        if not tracing():
-            eps = torch.finfo(v.dtype).eps
-            size = v.detach().square().sum(-1)
-            rest = square.detach()[..., 1:].abs().amax(-1)
-            bad = (rest > 1e3 * eps * size) | (square.detach()[..., 0].abs() <= 10 * eps * size)
-            if bad.any():
-                example = v.detach().reshape(-1, self.n_blades)[bad.reshape(-1)][0].tolist()
-                raise ValueError(
-                    f"v is not an invertible versor of {self}: v reverse(v) must be a non-zero "
-                    f"scalar; {int(bad.sum())} of {bad.numel()} fail, the first is {example}"
-                )
-        return rev / square[..., :1]
+        return functions.versor_inverse(self, v)
+
+    def inverse(self, x: Tensor) -> Tensor:
+        """x^-1 of any invertible multivector, by solving x y = 1: (..., n_blades), unchanged.
+
+        For versors `versor_inverse` is cheaper.
+
+        Raises:
+            ValueError: if some ``x`` divides zero, up to rounding.
+        """
+        return functions.inverse(self, x)
 
     def exp(self, x: Tensor) -> Tensor:
         """Exponential series of x, for bivectors a rotor: exp(B) acts on fields as `sandwich`.
@@ -209,9 +211,24 @@ class CliffordAlgebra:
         Computed as the matrix exponential of left multiplication, so it needs no case distinction
         between rotations, boosts and their mixtures.
         """
-        self.check(x)
-        wide = x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
-        return torch.linalg.matrix_exp(self.left_matrix(wide))[..., 0].to(x.dtype)
+        return functions.exp(self, x)
+
+    def log(self, x: Tensor) -> Tensor:
+        """The principal logarithm, for rotors a bivector: the inverse of `exp`.
+
+        Bivectors come back whose rotations are by less than 2π, i.e. rotors with an angle of the
+        half less than π.
+
+        Raises:
+            ValueError: if some ``x`` has none, such as -1 or an odd versor.
+
+        Example:
+            >>> alg = CliffordAlgebra((1, -1))
+            >>> boost = alg.exp(alg.embed(torch.tensor([0.25]), grade=2))
+            >>> alg.grade(alg.log(boost), 2)
+            tensor([0.2500])
+        """
+        return functions.log(self, x)
 
     # --- forms ------------------------------------------------------------------------------------
 
@@ -353,47 +370,3 @@ def check_dtype(x: Tensor, name: str) -> None:
         )
     if x.layout != torch.strided:
         raise TypeError(f"{name} must be a dense tensor, got {x.layout}: use x.to_dense()")
-
-
-@cache
-def _grades(dim: int) -> tuple[int, ...]:
-    return tuple(len(axes) for axes in ordered_blades(dim))
-
-
-@cache
-def _product_table(metric: tuple[int, ...], product: str) -> BilinearTable:
-    grade = _grades(len(metric))
-    terms = product_terms(metric)
-    if product == "wedge":
-        terms = tuple(t for t in terms if grade[t[2]] == grade[t[0]] + grade[t[1]])
-    elif product == "left_contraction":
-        terms = tuple(t for t in terms if grade[t[2]] == grade[t[1]] - grade[t[0]])
-    return BilinearTable(terms, (len(grade),) * 3, recipe=(_product_table, (metric, product)))
-
-
-@cache
-def _pseudoscalar_product(metric: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """For each blade of x I: the blade of x it comes from, and the sign."""
-    masks = [bit_mask(axes) for axes in ordered_blades(len(metric))]
-    sources = [mask ^ masks[-1] for mask in masks]
-    signs = tuple(product_sign(metric, source, masks[-1]) for source in sources)
-    return tuple(masks.index(source) for source in sources), signs
-
-
-@cache
-def _sign_vectors(metric: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-    blades = ordered_blades(len(metric))
-    reverse = tuple((-1) ** (len(axes) * (len(axes) - 1) // 2) for axes in blades)
-    involution = tuple((-1) ** len(axes) for axes in blades)
-    form = []
-    for axes in blades:
-        product = 1
-        for axis in axes:
-            product *= metric[axis]
-        form.append(product)
-    return {
-        "reverse": reverse,
-        "grade_involution": involution,
-        "clifford_conjugation": tuple(a * b for a, b in zip(reverse, involution, strict=True)),
-        "form": tuple(form),
-    }

@@ -25,6 +25,7 @@ from torch import Tensor
 from cscnn._util.torch_private import exporting, forward_derivatives_active, tracing
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.bilinear import by_planes
+from cscnn.algebra.tables import product_table
 from cscnn.nn.functional import (
     GELU_CUBE,
     GELU_SCALE,
@@ -127,7 +128,7 @@ class _Passes:
 
     def product(self, left: Tensor, right: Tensor, roles: tuple[int, int, int]) -> Tensor:
         """The geometric product, or its adjoints, see `cscnn.algebra.bilinear`."""
-        table = self.algebra._tables["geometric"]
+        table = product_table(self.algebra.metric, "geometric")
         return by_planes(left.movedim(1, -1), right.movedim(1, -1), table, roles).movedim(-1, 1)
 
     def forward(self) -> Tensor:
