@@ -9,7 +9,8 @@
   const SIZE = 33; // grid points along each axis
   const BOX = 5; // the box of taps has 2 · 5 + 1 along each axis
   const DIFFERENCES = 4;
-  const KERNEL_REACH = 12.5;
+  const REACH = { spacetime: 12.5, plane: 8 }; // of the largest box that can be seen
+  const FIELD_LIMITS = { bumps: 1.6, kink: 2.8 };
   const METRICS = { spacetime: [1, -1], plane: [1, 1] };
   const GRADE_NAMES = ["scalar", "vector", "bivector"];
   const TAPS = `${2 * BOX + 1} × ${2 * BOX + 1} taps`;
@@ -56,7 +57,7 @@
   };
   menu(bar, "Space", {
     name: "space", value: state.space, change: set("space"),
-    options: [["spacetime", "spacetime, metric (+, −)"], ["plane", "plane, metric (+, +)"]],
+    options: [["spacetime", "spacetime (+, −)"], ["plane", "plane (+, +)"]],
   });
   menu(bar, "Field", {
     name: "field", value: state.field, change: set("field"),
@@ -104,7 +105,7 @@
     const strip = element("div", { parent: section, class: "explorer-panels" });
     const panels = captions.map((caption) => {
       const made = panel(strip, caption, `${title}: ${caption}`);
-      return new canvas.Panel(made.canvas, caption === "kernel, moved" ? KERNEL_REACH : SIZE / 2);
+      return new canvas.Panel(made.canvas, SIZE / 2);
     });
     return { note, error, panels };
   }
@@ -128,7 +129,8 @@
       [[0, 1], [2]].forEach((shown, half) => {
         const own = panels[2 * number + half];
         own.clear();
-        drawing.drawField(own, metric, values, SIZE, shown, 1.6, palette);
+        const limit = FIELD_LIMITS[state.field];
+        drawing.drawField(own, metric, values, SIZE, shown, limit, palette);
         drawing.drawFrame(own, metric, frame, palette, SIZE / 2);
       });
     });
@@ -138,8 +140,9 @@
     const { panels, error, note } = kernelRows[name];
     const taps = KERNELS[name].taps(metric);
     const way = convolve.diagram(field, g, taps, SIZE);
-    const reach = KERNEL_REACH;
+    const reach = REACH[state.space];
     const curve = name === "steerable" ? drawing.orbit(metric, state.shell, reach * 0.8) : null;
+    panels[0].right = panels[0].up = reach;
     panels.forEach((own) => own.clear());
     drawing.drawKernel(panels[0], metric, g, taps, { ...state, curve }, palette);
     const limit = convolve.largest(way.second);
