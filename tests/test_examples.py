@@ -16,10 +16,11 @@ SHORT = {
     "compare_kernels": ["--steps", "2", "--seeds", "1", "--size", "16"],
     "data_figures": ["figures", "--no-times"],
     "demo": ["--epochs", "1", "--train", "2"],
+    "explorer_data": ["explorer", "--steps", "2"],
     "lorentz_events": ["--quick"],
     "sphere": ["--quick"],
 }
-SLOW = ("anti_de_sitter", "data_figures", "demo", "lorentz_events", "sphere")
+SLOW = ("anti_de_sitter", "data_figures", "demo", "explorer_data", "lorentz_events", "sphere")
 SCRIPTS = [
     pytest.param(path, marks=[pytest.mark.slow] if path.stem in SLOW else [], id=path.stem)
     for path in sorted(FOLDER.glob("[!_]*.py"))

@@ -1,66 +1,14 @@
 """The site in a real browser, served from this machine. ``make docs`` builds it."""
 
-import functools
-import os
 import re
-import threading
-import time
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 
-from tests.viz.browser import LOCAL, Browser, find_browser
+from tests.docs.site import SITE, needs_site, wait
 
-SITE = Path(__file__).parents[2] / "site"
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.external,
-    pytest.mark.skipif(not (SITE / "index.html").is_file(), reason="make docs builds the site"),
-    pytest.mark.skipif(find_browser() is None or os.name != "posix", reason="needs chromium"),
-]
+pytestmark = needs_site
 
 PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves files and says nothing."""
-
-    def log_message(self, *args):
-        pass
-
-
-@pytest.fixture(scope="module")
-def address():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(SITE)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory, address):
-    opened = Browser(tmp_path_factory.mktemp("profile"), allowed=(*LOCAL, "blob:", address))
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def page(browser):
-    """Nothing may go wrong on the page, nothing may be asked of another machine."""
-    browser.problems.clear()
-    yield browser
-    assert browser.problems == []
-
-
-def wait(page, condition, seconds=20):
-    """Until an expression of the page is true."""
-    end = time.monotonic() + seconds
-    while not page.eval(condition):
-        assert time.monotonic() < end, f"{condition} does not become true"
-        time.sleep(0.05)
 
 
 def test_every_page_opens(page, address):
