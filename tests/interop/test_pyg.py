@@ -127,7 +127,7 @@ class TestWithTheirPackage:
 
     def test_what_is_missing_is_told(self, data):
         graph = data.Data(x=torch.zeros(4, 7), pos=torch.zeros(4, 3))
-        with pytest.raises(ValueError, match="no edge_index: geometry.radius_edges makes edges"):
+        with pytest.raises(ValueError, match=r"no edge_index: geometry\.radius_edges makes edges"):
             from_pyg(graph, SPACE)
         graph.edge_index = torch.zeros(2, 0, dtype=torch.int64)
         with pytest.raises(ValueError, match=r"8 columns for each .* got shape \(4, 7\)"):

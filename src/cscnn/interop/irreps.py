@@ -117,8 +117,8 @@ def from_irreps(algebra: CliffordAlgebra, features: Tensor, irreps: object) -> T
 def _check_space(algebra: CliffordAlgebra) -> None:
     if 3 not in check_algebra(algebra).signature or algebra.dim != 3:
         raise ValueError(
-            f"irreps of O(3) go with CliffordAlgebra((1, 1, 1)), got {algebra}: in other dimensions "
-            "and signatures grades are other representations"
+            f"irreps of O(3) go with CliffordAlgebra((1, 1, 1)), got {algebra}: in other "
+            "dimensions and signatures grades are other representations"
         )
 
 
