@@ -22,6 +22,7 @@ PAGES = {
     "cscnn.interop": "interop",
     "cscnn.data": "data",
     "cscnn.data.readers": "readers",
+    "cscnn.data.writers": "writers",
     "cscnn.data.simulators": "simulators",
     "cscnn.forecasting": "forecasting",
     "cscnn.forecasting.training": "training",

@@ -17,7 +17,7 @@ def import_modules(package: str) -> list[ModuleType]:
 
     Example:
         >>> [module.__name__ for module in import_modules("cscnn.interop")]
-        ['cscnn.interop.flax']
+        ['cscnn.interop.flax', 'cscnn.interop.irreps', 'cscnn.interop.pyg']
     """
     path = import_module(package).__path__
     return [import_module(found.name) for found in pkgutil.walk_packages(path, f"{package}.")]

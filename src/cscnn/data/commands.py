@@ -21,8 +21,8 @@ def add_commands(commands: Any) -> None:
     _add_generate(commands)
     data = commands.add_parser(
         "data",
-        help="inspect, verify and join data files",
-        description="Inspects, verifies and joins data files.",
+        help="inspect, verify, join and export data files",
+        description="Inspects, verifies, joins and exports data files.",
     ).add_subparsers(title="commands", required=True, metavar="COMMAND")
     info = data.add_parser("info", help="describe files: fields, grid, boundary, how it was made")
     info.add_argument(
@@ -44,6 +44,22 @@ def add_commands(commands: Any) -> None:
     merge.add_argument("--out", type=Path, required=True, help="the file to write")
     add_overwrite(merge)
     merge.set_defaults(run=_merge)
+    export = data.add_parser(
+        "export",
+        help="write files for other tools: The Well, ParaView (VTK), netCDF",
+        description="Writes trajectories in the format of another tool. the_well: OUT/data/SPLIT/"
+        "NAME.hdf5, for the package the_well. vtk: a folder OUT for ParaView, with a .pvd file for "
+        "each trajectory. netcdf: the file OUT.",
+        epilog="example: cscnn data export data/test.h5 --format vtk --out paraview",
+    )
+    export.add_argument("file", nargs="+", help="a file, a folder, or a pattern in quotes")
+    export.add_argument("--format", required=True, help="the_well, vtk or netcdf")
+    export.add_argument("--out", type=Path, required=True, help="the folder or file to write")
+    export.add_argument(
+        "--trajectories", type=int, metavar="N", help="only the first N (default: all)"
+    )
+    add_overwrite(export)
+    export.set_defaults(run=_export)
 
 
 def _add_generate(commands: Any) -> None:
@@ -302,4 +318,26 @@ def _merge(args: argparse.Namespace) -> int:
     check_output(args.out, inputs=args.file, overwrite=args.overwrite)
     count = merge(args.file, args.out, progress=Bar("trajectories"))
     print(f"{args.out}: {count} trajectories")
+    return 0
+
+
+def _export(args: argparse.Namespace) -> int:
+    from cscnn._util.checks import check_int
+    from cscnn.data.readers import open_fields
+    from cscnn.data.writers import export
+
+    with open_fields(args.file if len(args.file) > 1 else args.file[0]) as source:
+        count = len(source)
+        if args.trajectories is not None:
+            count = min(count, check_int("--trajectories", args.trajectories, low=1))
+        paths = export(
+            source,
+            args.out,
+            args.format,
+            trajectories=range(count),
+            overwrite=args.overwrite,
+            progress=Bar("trajectories"),
+        )
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    print(f"{paths[0]}{more}: {count} trajectories")
     return 0

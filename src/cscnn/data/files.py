@@ -20,6 +20,7 @@ from cscnn._util.checks import check_choice
 from cscnn._util.files import replacing
 from cscnn._util.resources import check_disk
 from cscnn.data.attributes import read_header, write_header
+from cscnn.data.dimensions import label_axes
 from cscnn.data.header import Header
 from cscnn.data.layouts import Layout, PointLayout, dataset_name, new_layout, stored_layout
 from cscnn.data.source import HDF5Source, Trajectory, check_range, hdf5
@@ -186,6 +187,7 @@ def _fill(
         raise ValueError(f"expected {len(indices)} trajectories, got {count}")
     with _disk_errors():
         layout.finish(file)
+        label_axes(file, header, indices, datasets)
 
 
 def _blades(header: Header, grade: int) -> list[str]:
@@ -260,10 +262,10 @@ class FieldFile(HDF5Source):
             known = " and ".join(map(str, FORMAT_VERSIONS))
             raise ValueError(f"this has format version {version}, this cscnn reads {known}")
         self.header = read_header(file)
-        self.indices = tuple(int(i) for i in file["index"][:])
-        if not self.indices:
+        self._indices = tuple(int(i) for i in file["index"][:])
+        if not self._indices:
             raise ValueError("it holds no trajectories")
-        self._layout = stored_layout(self.header, len(self.indices), file)
+        self._layout = stored_layout(self.header, len(self._indices), file)
         first = file[dataset_name(self.header, self.header.fields[0].name)]
         self.dtype = str(first.dtype)
         self.compression = first.compression or "none"
@@ -291,7 +293,11 @@ class FieldFile(HDF5Source):
             raise ValueError(f"checksum has shape {file['checksum'].shape}")
 
     def __len__(self) -> int:
-        return len(self.indices)
+        return len(self._indices)
+
+    @property
+    def indices(self) -> tuple[int, ...]:
+        return self._indices
 
     def _load_frames(self, number: int, start: int, stop: int) -> Trajectory:
         return {q.name: self._array(q.name, number, start, stop) for q in self.header.quantities}

@@ -69,6 +69,34 @@ class FieldSource(ABC):
         """Points of each trajectory; nothing for data on a grid."""
         return ()
 
+    @property
+    def indices(self) -> Sequence[int]:
+        """Numbers of the trajectories within their split; here their places in the source."""
+        return range(len(self))
+
+    def to_xarray(self, trajectories: Sequence[int] | None = None) -> Any:
+        """The trajectories as an ``xarray.Dataset``. Needs ``cscnn[xarray]``.
+
+        Variables are the fields, what is given, and backgrounds. They have the dimensions
+        ``trajectory``, ``time``, those of space, and ``component0``, ``component1``, ... for the
+        components of each grade, whose coordinates are names of blades. Numbers are read from the
+        file when they are used, so it must stay.
+
+        On points, those of all trajectories follow each other along ``point``; the coordinates
+        ``x``, ``y``, ... and ``trajectory_of_point`` say where they are. All numbers are read.
+
+        Args:
+            trajectories: places in the source; by default all.
+
+        Example::
+
+            data = open_fields("train.h5").to_xarray()
+            data.velocity.sel(component1="e1").isel(trajectory=0, time=-1).plot()
+        """
+        from cscnn.data.labelled import labelled
+
+        return labelled(self, trajectories)
+
     def locate(self, number: int) -> tuple[FieldSource, int]:
         """The file of a trajectory, and its number there."""
         return self, number

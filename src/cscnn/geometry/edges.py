@@ -64,17 +64,7 @@ class Edges:
 
     def __post_init__(self) -> None:
         for name, count in (("receiver", self.n_receivers), ("sender", self.n_senders)):
-            index = getattr(self, name)
-            if index.dtype != torch.int64 or index.dim() != 1:
-                raise ValueError(
-                    f"{name} must be a vector of int64 indices, got {index.dtype} of shape "
-                    f"{tuple(index.shape)}"
-                )
-            if len(index) and not 0 <= int(index.min()) <= int(index.max()) < count:
-                raise ValueError(
-                    f"{name} has indices from {int(index.min())} to {int(index.max())}, but there "
-                    f"are {count} {name}s"
-                )
+            _check_indices(getattr(self, name), name, count)
         count, dim = len(self.receiver), self.position.shape[-1]
         shapes = {"sender": (count,), "position": (count, dim)}
         shapes |= {"transport": (count, dim, dim), "weight": (count,)}
@@ -102,6 +92,61 @@ class Edges:
             f"Edges({len(self)}: {self.n_senders} senders -> {self.n_receivers} receivers, "
             f"{self.dim}D, {flat})"
         )
+
+    @classmethod
+    def from_edge_index(
+        cls,
+        edge_index: Tensor,
+        points: Tensor,
+        *,
+        receivers: Tensor | None = None,
+        shift: Tensor | None = None,
+        weights: Tensor | None = None,
+    ) -> Edges:
+        """Edges of a graph as other libraries write it: row 0 sends, row 1 receives.
+
+        The order of edges is kept. Batches of clouds are graphs without edges between them.
+
+        Args:
+            edge_index: (2, E) of int64, sources and targets, as of PyTorch Geometric.
+            points: (N, d), positions in flat space.
+            receivers: (M, d), positions of the targets, if they are other points.
+            shift: (E, d), for periodic cells: an edge leads from ``points[source]`` to
+                ``points[target] + shift``, a copy of the target, as in ASE.
+            weights: (N,) share of each sender in an integral.
+
+        Example:
+            >>> points = torch.tensor([[0.0, 0.0], [1.0, 0.0], [1.0, 2.0]])
+            >>> edges = Edges.from_edge_index(torch.tensor([[0, 1], [1, 2]]), points)
+            >>> edges.position[1]  # 2 sees 1 below
+            tensor([ 0., -2.])
+        """
+        if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+            raise ValueError(f"edge_index must have shape (2, E), got {tuple(edge_index.shape)}")
+        receivers = points if receivers is None else receivers
+        for name, x in (("points", points), ("receivers", receivers)):
+            if x.dim() != 2 or x.shape[1] != points.shape[-1] or not x.is_floating_point():
+                raise ValueError(
+                    f"{name} must be a floating tensor (number, dimension), got {x.dtype} of shape "
+                    f"{tuple(x.shape)}"
+                )
+        sender, receiver = edge_index
+        _check_indices(receiver, "receiver", len(receivers))
+        _check_indices(sender, "sender", len(points))
+        position = points[sender] - receivers[receiver]
+        if shift is not None:
+            if shift.shape != position.shape:
+                raise ValueError(
+                    f"shift must have shape {tuple(position.shape)}, got {tuple(shift.shape)}"
+                )
+            position = position - shift.to(position)
+        edges = cls(receiver, sender, position, n_receivers=len(receivers), n_senders=len(points))
+        return edges if weights is None else edges.weighted(weights)
+
+    @property
+    def edge_index(self) -> Tensor:
+        """(2, E), senders and receivers: the inverse of `from_edge_index`."""
+        return torch.stack([self.sender, self.receiver])
 
     def to(self, like: Tensor | torch.device | torch.dtype | str) -> Edges:
         """The same on another device or in another floating dtype."""
@@ -243,6 +288,20 @@ class Edges:
                 yield Group(
                     receivers[rows], edges[rows], None if present is None else present[rows]
                 )
+
+
+def _check_indices(index: Tensor, name: str, count: int) -> None:
+    """Raise unless a vector of indices names senders or receivers that exist."""
+    if index.dtype != torch.int64 or index.dim() != 1:
+        raise ValueError(
+            f"{name} must be a vector of int64 indices, got {index.dtype} of shape "
+            f"{tuple(index.shape)}"
+        )
+    if len(index) and not 0 <= int(index.min()) <= int(index.max()) < count:
+        raise ValueError(
+            f"{name} has indices from {int(index.min())} to {int(index.max())}, but there "
+            f"are {count} {name}s"
+        )
 
 
 def _like(value: Any, like: Tensor) -> Any:

@@ -1,7 +1,6 @@
 """The protocol of training, and what is in the folder of a run."""
 
 import functools
-import importlib.util
 import math
 from pathlib import Path
 
@@ -144,16 +143,6 @@ def test_precision_and_recomputing(undisturbed: Run, data: Path, tmp_path: Path)
     assert load_file(tmp_path / "64" / "model.safetensors")["output.2.bias"].dtype == torch.float64
     frugal = config(data, tmp_path / "frugal", model__recompute=True)
     assert train(frugal).metrics()[0]["train_loss"] == pytest.approx(first, rel=1e-5)
-
-
-def test_tensorboard_is_optional(data: Path, tmp_path: Path) -> None:
-    run = config(data, tmp_path / "run", trainer__tensorboard=True, trainer__epochs=1)
-    if importlib.util.find_spec("tensorboard") is None:
-        with pytest.raises(ImportError, match="tensorboard"):
-            train(run)
-    else:
-        train(run)
-        assert list(run.folder.glob("tensorboard/*"))
 
 
 def test_without_a_terminal_epochs_are_lines(

@@ -51,6 +51,7 @@ class WellFile(HDF5Source):
 
     What does not change in time is given, not predicted: static fields such as masks, and the group
     ``scalars``, which holds constants of each trajectory. Scalars that do change are a forcing.
+    Files that `cscnn.data.writers` wrote tell grades, units and forcing by attributes.
 
     Args:
         path: the file.
@@ -102,18 +103,33 @@ class WellFile(HDF5Source):
         given = [
             name
             for name, s in self._stored.items()
-            if not (s.by_time and any(s.by_axis)) or name in self._forcing
+            if not (s.by_time and any(s.by_axis))
+            or name in self._forcing
+            or file[s.dataset].attrs.get("given", False)
         ]
         self.header = Header(
             metric=(1,) * dim,
             axes=tuple(axes),
             spacing=spacing,
             boundary=tuple(boundary(file, axis) for axis in axes),
-            fields=tuple(Field(n, s.grade) for n, s in self._stored.items() if n not in given),
+            fields=tuple(
+                Field(n, s.grade, units(file[s.dataset]))
+                for n, s in self._stored.items()
+                if n not in given
+            ),
             frames=frames,
             grid=grid,
             frame_spacing=frame_spacing,
-            given=tuple(Given(n, self._stored[n].grade, self._stored[n].kind) for n in given),
+            given=tuple(
+                Given(n, s.grade, s.kind, units(file[s.dataset]))
+                for n, s in self._stored.items()
+                if n in given
+            ),
+            units={
+                quantity: unit
+                for quantity, axis in (("length", axes[0]), ("time", "time"))
+                if (unit := units(file["dimensions"][axis]))
+            },
             generator=str(attribute(file, "dataset_name")),
             parameters={n: np.asarray(file.attrs[n]).tolist() for n in listed if n in file.attrs},
             split=folder if folder in SPLITS else "",
@@ -158,7 +174,7 @@ class WellFile(HDF5Source):
         stored = StoredField(
             path,
             order,
-            self._grades.get(name, order),
+            self._grades.get(name, int(data.attrs.get("grade", order))),
             bool(attribute(data, "sample_varying")),
             bool(attribute(data, "time_varying")),
             by_axis,
@@ -290,6 +306,11 @@ def attribute(item: Any, name: str) -> Any:
         raise ValueError(f"{item.name} has no attribute {name}")
     value = item.attrs[name]
     return value.decode() if isinstance(value, bytes) else value
+
+
+def units(item: Any) -> str:
+    """The units of a dataset, which files of this library tell; empty if they are not told."""
+    return texts(item.attrs.get("units", ""))[0]
 
 
 def texts(value: Any) -> list[str]:

@@ -13,6 +13,7 @@ from cscnn.data.strided import Strides
 from cscnn.forecasting.constraints import read_constraints
 from cscnn.forecasting.forecaster import PREDICTIONS
 from cscnn.forecasting.training.learning import LearningConfig
+from cscnn.forecasting.training.loggerconfig import read_loggers
 from cscnn.networks.recipe import json_options
 
 #: What numpy takes.
@@ -173,7 +174,9 @@ class TrainerConfig:
         nodes: machines.
         strategy: ddp, fsdp, which splits the parameters over the devices, or auto: ddp if several.
             ddp_find_unused_parameters_true is for networks that leave some out in a step.
-        tensorboard: write event files for TensorBoard as well.
+        logger: write a log beside metrics.csv: csv, tensorboard, wandb, mlflow, a class of
+            Lightning's loggers as {class_path: ..., init_args: {...}}, or a list of these. They
+            write into the folder of the run, wandb offline.
         progress: show a progress bar.
     """
 
@@ -187,7 +190,7 @@ class TrainerConfig:
     devices: int = 1
     nodes: int = 1
     strategy: str = "auto"
-    tensorboard: bool = False
+    logger: list[Any] | dict[str, Any] | str | None = None
     progress: bool = True
 
 
@@ -220,6 +223,7 @@ class TrainConfig:
         if not self.data.train:
             raise ValueError("the run needs training data: --data.train FILE")
         read_constraints(self.model.constraints)
+        read_loggers(self.trainer.logger)
         Strides.read(self.data.stride, "data.stride")
         if self.data.gap and self.training.unroll > 1:
             raise ValueError(
@@ -309,8 +313,10 @@ class TrainConfig:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> TrainConfig:
-        """Inverse of `to_dict`."""
-        return from_json(cls, data, "configuration")
+        """Inverse of `to_dict`; runs from before loggers have a flag ``tensorboard``."""
+        trainer = dict(data.get("trainer", {}))
+        trainer.pop("tensorboard", None)
+        return from_json(cls, {**data, "trainer": trainer}, "configuration")
 
     @property
     def folder(self) -> Path:

@@ -39,6 +39,8 @@ from cscnn.forecasting.training.config import TrainConfig
 from cscnn.forecasting.training.identity import DataIdentity
 from cscnn.forecasting.training.launch import Signals, Terminated, follow_parent, let_parent_tell
 from cscnn.forecasting.training.loader import WindowData
+from cscnn.forecasting.training.loggerconfig import read_loggers
+from cscnn.forecasting.training.loggers import make_loggers
 from cscnn.forecasting.training.module import TrainingModule
 from cscnn.forecasting.training.room import check_budget, check_precision, check_room
 from cscnn.forecasting.training.sharding import connection_lost, strategy
@@ -46,7 +48,7 @@ from cscnn.forecasting.units import Units
 from cscnn.networks import recompute_blocks
 
 #: What may change between a run and its continuation.
-FREE = ("accelerator", "devices", "nodes", "strategy", "epochs", "progress", "tensorboard")
+FREE = ("accelerator", "devices", "nodes", "strategy", "epochs", "progress", "logger")
 
 #: Remarks of Lightning and torch that are of no use to people who train.
 NOISE = (
@@ -55,6 +57,7 @@ NOISE = (
     ".*Total length of `list` across ranks is zero",
     ".*isinstance\\(treespec, LeafSpec\\)",
     ".*[Gg]rad strides do not match bucket view strides",
+    "Experiment logs directory .* exists and is not empty",  # CSVLog keeps them
 )
 
 
@@ -126,8 +129,11 @@ def _train(config: TrainConfig, units: Units | None) -> Run:
         check_precision(config, module.forecaster, data)
         check_room(config, module.network, data)
         signals = Signals()
-        trainer = make_trainer(config, identity, [signals])
+        trainer = make_trainer(config, identity, [signals], progress)
         begin(config, given if progress is None else None)
+        if progress is None:
+            for logger in trainer.loggers:
+                logger.log_hyperparams(config.to_dict())
         with signals.installed(trainer):
             _fit(config, trainer, module, data, None if progress is None else _state(config))
     return Run(config.folder)
@@ -197,11 +203,20 @@ def optimizer_steps(config: TrainConfig, data: WindowData) -> int:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run has come: finished epochs, the units in which it learns, and from what."""
+    """How far a run has come: finished epochs, the units in which it learns, and from what.
+
+    Attributes:
+        epochs, steps: that are finished.
+        units: in which it learns.
+        data: from which it learns.
+        loggers: names of the logs to go on in.
+    """
 
     epochs: int
     units: Units
     data: DataIdentity
+    steps: int = 0
+    loggers: tuple[int | str | None, ...] = ()
 
 
 def prepare(config: TrainConfig) -> Progress | None:
@@ -276,6 +291,8 @@ def read_progress(state: Path) -> Progress:
                 int(content["epoch"]) + 1,
                 from_json(Units, saved["units"]),
                 from_json(DataIdentity, saved["data"]),
+                int(content["global_step"]),
+                tuple(saved.get("loggers", ())),
             )
     except Exception as error:
         reason = " ".join(str(error).split())[:300]
@@ -330,9 +347,19 @@ def build_forecaster(config: TrainConfig, data: WindowData, units: Units) -> For
 
 
 def make_trainer(
-    config: TrainConfig, data: DataIdentity, more: Sequence[Callback] = ()
+    config: TrainConfig,
+    data: DataIdentity,
+    more: Sequence[Callback] = (),
+    progress: Progress | None = None,
 ) -> lightning.Trainer:
-    """Lightning's trainer for a run, with further callbacks; data are remembered in the state."""
+    """Lightning's trainer for a run, with further callbacks; data are remembered in the state.
+
+    Args:
+        config: of the run.
+        data: what it learns from.
+        more: further callbacks.
+        progress: of the run, if it goes on; its loggers then go on too.
+    """
     options = config.trainer
     callbacks: list[Any] = []
     if config.optimizer.ema:
@@ -341,11 +368,8 @@ def make_trainer(
     if options.progress:
         callbacks.append(TrainingBar() if Console().is_terminal else EpochLines())
     callbacks += more
-    logger: Any = False
-    if options.tensorboard:
-        from lightning.pytorch.loggers import TensorBoardLogger
-
-        logger = TensorBoardLogger(str(config.folder), name="tensorboard", version="")
+    steps, versions = (0, ()) if progress is None else (progress.steps, progress.loggers)
+    loggers = make_loggers(read_loggers(options.logger), config.folder, steps, versions)
     precision: Any = {"32": "32-true", "64": "64-true"}.get(options.precision, options.precision)
     return lightning.Trainer(
         accelerator=options.accelerator,
@@ -358,7 +382,7 @@ def make_trainer(
         accumulate_grad_batches=options.accumulate,
         gradient_clip_val=config.optimizer.clip or None,
         callbacks=callbacks,
-        logger=logger,
+        logger=loggers or False,
         enable_progress_bar=any(isinstance(c, TrainingBar) for c in callbacks),
         enable_model_summary=False,
         num_sanity_val_steps=0,

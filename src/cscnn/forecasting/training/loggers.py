@@ -1,0 +1,138 @@
+"""Loggers of Lightning for a run, which go on in the same log when the run does."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger, WandbLogger
+from lightning.pytorch.loggers.csv_logs import ExperimentWriter
+from lightning.pytorch.loggers.logger import rank_zero_experiment
+
+from cscnn.forecasting.training.loggerconfig import LoggerChoice
+
+#: Packages that Lightning's loggers need, by the name of the class.
+PACKAGES = {"TensorBoardLogger": "tensorboard", "WandbLogger": "wandb", "MLFlowLogger": "mlflow"}
+#: Arguments that name the log to go on in; the first that a class has is used.
+VERSIONS = ("run_id", "version")
+
+
+class CSVLog(CSVLogger):
+    """Lightning's log in a CSV file, which it deletes when a run goes on; this one does not.
+
+    Args:
+        save_dir, name, version, prefix, flush_logs_every_n_steps: as for Lightning's.
+        steps: of the state from which the run goes on; later rows are repeated, and replaced.
+    """
+
+    def __init__(self, save_dir: str, *args: Any, steps: int = 0, **kwargs: Any):
+        super().__init__(save_dir, *args, **kwargs)
+        self._steps = steps
+
+    @property
+    @rank_zero_experiment
+    def experiment(self) -> Any:
+        if self._experiment is None:
+            rows = self._earlier_rows()
+            Path(self.root_dir).mkdir(parents=True, exist_ok=True)
+            self._experiment = ExperimentWriter(self.log_dir)
+            self._experiment.metrics = rows
+            self._experiment.save()
+        return self._experiment
+
+    def _earlier_rows(self) -> list[dict[str, Any]]:
+        path = Path(self.log_dir) / ExperimentWriter.NAME_METRICS_FILE
+        if not self._steps or not path.is_file():
+            return []
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = [{k: v for k, v in row.items() if v} for row in csv.DictReader(file)]
+        return [row for row in rows if int(float(row.get("step", 0))) < self._steps]
+
+
+def make_loggers(
+    choices: Sequence[LoggerChoice],
+    folder: Path,
+    steps: int = 0,
+    versions: Sequence[int | str | None] = (),
+) -> list[Logger]:
+    """The loggers of a run. None of them needs a network, unless its arguments ask for one.
+
+    Args:
+        choices: classes and arguments.
+        folder: of the run, where they write.
+        steps: that the state has from which the run goes on; 0 at its start.
+        versions: what `versions_of` gave when that state was written.
+    """
+    versions = [*versions, *[None] * len(choices)]
+    return [
+        _make(choice, folder, steps, version)
+        for choice, version in zip(choices, versions, strict=False)
+    ]
+
+
+def versions_of(loggers: Sequence[Logger]) -> list[int | str | None]:
+    """What the logs are called, so that they can be found again."""
+    return [
+        version if isinstance(version := logger.version, int | str) else None for logger in loggers
+    ]
+
+
+def _make(choice: LoggerChoice, folder: Path, steps: int, version: int | str | None) -> Logger:
+    cls = _class(choice.class_path)
+    known = inspect.signature(cls).parameters
+    arguments = {**_defaults(cls, folder, steps), **choice.init_args}
+    if "save_dir" in known:
+        arguments.setdefault("save_dir", str(folder))
+    name = next((name for name in VERSIONS if name in known), None)
+    if name is not None and version is not None:
+        arguments[name] = version
+    try:
+        return cls(**arguments)
+    except TypeError as error:
+        raise ValueError(
+            f"trainer.logger {choice.class_path} does not take {arguments}: {error}"
+        ) from error
+
+
+def _class(path: str) -> type[Logger]:
+    """The class of a path, which must be a logger: nothing else is called."""
+    module, _, name = path.rpartition(".")
+    package = PACKAGES.get(name, module.partition(".")[0])
+    if find_spec(package) is None:
+        raise ImportError(
+            f"trainer.logger {path} needs the package {package}: pip install {package}",
+            name=package,
+        )
+    try:
+        cls = getattr(import_module(module), name)
+    except AttributeError:
+        raise ValueError(f"trainer.logger {path}: module {module} has no {name}") from None
+    if not isinstance(cls, type) or not issubclass(cls, Logger):
+        raise ValueError(
+            f"trainer.logger {path} must be a class derived from lightning.pytorch.loggers.Logger, "
+            f"got {cls!r}"
+        )
+    return CSVLog if cls is CSVLogger else cls
+
+
+def _defaults(cls: type[Logger], folder: Path, steps: int) -> dict[str, Any]:
+    """Arguments that keep a log in the folder of its run."""
+    if issubclass(cls, CSVLog):
+        # metrics come once an epoch: none may be lost if the run is killed
+        return {"name": "csv", "version": "", "steps": steps, "flush_logs_every_n_steps": 1}
+    if issubclass(cls, TensorBoardLogger):  # what was logged after the state is shown no more
+        return {"name": "tensorboard", "version": "", "purge_step": steps}
+    if issubclass(cls, WandbLogger):
+        return {"project": "cscnn", "name": folder.name, "offline": True}
+    if cls.__name__ == "MLFlowLogger":
+        return {
+            "experiment_name": "cscnn",
+            "run_name": folder.name,
+            "save_dir": str(folder / "mlruns"),
+        }
+    return {}
