@@ -48,20 +48,20 @@ class CliffordAlgebra:
 
     def __init__(self, metric: Sequence[int] | str):
         self.metric: tuple[int, ...] = check_metric(metric)
-        self.dim = len(self.metric)
-        self.n_blades = 2**self.dim
-        self.n_grades = self.dim + 1
-        self.signature = (self.metric.count(1), self.metric.count(-1))
-        self.blades = ordered_blades(self.dim)
-        self.blade_names = tuple(blade_name(axes) for axes in self.blades)
-        self.grades = _grades(self.dim)
-        self.grade_sizes = tuple(comb(self.dim, k) for k in range(self.dim + 1))
+        self.dim: int = len(self.metric)
+        self.n_blades: int = 2**self.dim
+        self.n_grades: int = self.dim + 1
+        self.signature: tuple[int, int] = (self.metric.count(1), self.metric.count(-1))
+        self.blades: tuple[tuple[int, ...], ...] = ordered_blades(self.dim)
+        self.blade_names: tuple[str, ...] = tuple(blade_name(axes) for axes in self.blades)
+        self.grades: tuple[int, ...] = _grades(self.dim)
+        self.grade_sizes: tuple[int, ...] = tuple(comb(self.dim, k) for k in range(self.dim + 1))
         self._tables = {
             product: _product_table(self.metric, product)
             for product in ("geometric", "wedge", "left_contraction")
         }
         self._signs = _sign_vectors(self.metric)
-        self.form = self._signs["form"]  # η_A = <e_A, e_A> for each blade A
+        self.form: tuple[int, ...] = self._signs["form"]  # η_A = <e_A, e_A> for each blade A
         self._pseudoscalar_product = _pseudoscalar_product(self.metric)
 
     @classmethod

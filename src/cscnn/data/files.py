@@ -259,8 +259,8 @@ class FieldFile(HDF5Source):
         if version not in FORMAT_VERSIONS:
             known = " and ".join(map(str, FORMAT_VERSIONS))
             raise ValueError(f"this has format version {version}, this cscnn reads {known}")
-        self.header = read_header(file)
-        self.indices = tuple(int(i) for i in file["index"][:])
+        self.header: Header = read_header(file)
+        self.indices: tuple[int, ...] = tuple(int(i) for i in file["index"][:])
         if not self.indices:
             raise ValueError("it holds no trajectories")
         self._layout = stored_layout(self.header, len(self.indices), file)
