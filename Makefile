@@ -3,17 +3,21 @@ PYTHON ?= python3
 VENV := .venv
 ifeq ($(OS),Windows_NT)
 BIN := $(VENV)/Scripts
+EXE := .exe
 else
 BIN := $(VENV)/bin
+EXE :=
 endif
 WORKERS ?= auto
 
-.PHONY: help demo test test-fast test-external test-core lint oracles bench models figures examples study boosts rollouts docs docs-serve test-docs clean
+.PHONY: help demo test test-fast test-external test-core test-oldest lint oracles bench models figures examples study boosts rollouts docs docs-serve test-docs dist clean
 help:
 	@echo "make demo   the main job: simulate, train two models, evaluate, report (minutes)"
 	@echo "make test   all tests"
 	@echo "make test-fast  those that take seconds"
 	@echo "make lint   formatting, lint, types"
+	@echo "make test-core  the library half with torch and numpy alone"
+	@echo "make test-oldest  those that take seconds, with the oldest versions that pyproject.toml allows"
 	@echo "make test-external  comparisons with the packages of the published data, golden files, a browser"
 	@echo "make bench  speed, memory and rounding error beside the alternatives; writes docs/benchmarks.md"
 	@echo "make models  what each network costs on each task; writes docs/models.md"
@@ -24,12 +28,13 @@ help:
 	@echo "make examples  learn on the sphere, on spacetime events and on anti-de Sitter space (minutes)"
 	@echo "make docs   the documentation site, into site/ (minutes); make docs-serve shows it as you write"
 	@echo "make test-docs  the site in a browser"
+	@echo "make dist   sdist and wheel, into dist/, tried as installed: programs, commands, types (minutes)"
 	@echo "make clean  remove .venv and caches"
 
-$(BIN)/python:
+$(BIN)/python$(EXE):
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python$(EXE)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
 	@touch $@
 
@@ -67,6 +72,15 @@ test-core:
 	$(VENV)-core/$(notdir $(BIN))/python -m pip install --quiet -c constraints.txt -e . pytest pytest-xdist hypothesis
 	CSCNN_WITHOUT_EXTRAS=1 $(VENV)-core/$(notdir $(BIN))/python -m pytest -n $(WORKERS) --dist loadscope -m "not slow" \
 		tests/algebra tests/nn tests/kernels tests/geometry tests/conv tests/calculus tests/networks tests/testing tests/test_imports.py
+
+# Lower bounds are tested ones: constraints-oldest.txt has them, and what they need beside them.
+$(VENV)-oldest/.dev: pyproject.toml constraints-oldest.txt
+	$(PYTHON) -m venv --clear $(VENV)-oldest
+	$(VENV)-oldest/$(notdir $(BIN))/python -m pip install --quiet -c constraints-oldest.txt -e ".[dev]"
+	@touch $@
+
+test-oldest: $(VENV)-oldest/.dev
+	$(VENV)-oldest/$(notdir $(BIN))/python -m pytest -n $(WORKERS) --dist loadscope -m "not slow"
 
 # What make test skips for want of packages, programs or files; says what it still skips.
 test-external: $(VENV)/.oracles
@@ -113,5 +127,12 @@ docs-serve: $(VENV)/.docs
 test-docs: $(VENV)/.dev docs
 	$(BIN)/python -m pytest -m external tests/docs
 
+$(VENV)/.dist: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dist]"
+	@touch $@
+
+dist: $(VENV)/.dist
+	$(BIN)/python tools/check_dist.py --out dist
+
 clean:
-	rm -rf $(VENV) $(VENV)-core site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-core $(VENV)-oldest dist site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

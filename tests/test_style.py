@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("src", "benchmarks", "experiments", "website")
+FOLDERS = ("src", "benchmarks", "experiments", "website", "tools")
 SOURCES = tuple(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 #: The one file that may use private parts of torch.
 PRIVATE = ROOT / "src" / "cscnn" / "_util" / "torch_private.py"

@@ -57,14 +57,10 @@ def constant_for_compilers(function: F) -> F:
 
 
 def known_to_the_compiler(size: int) -> bool:
-    """Whether a size is a number, and not a symbol that stands for all sizes.
-
-    Before torch 2.8 nobody can tell: the compiler then makes a graph for each size.
-    """
+    """Whether a size is a number, and not a symbol that stands for all sizes."""
     if not torch.compiler.is_compiling():
         return True
-    shapes = torch.fx.experimental.symbolic_shapes
-    return not hasattr(shapes, "has_static_value") or shapes.has_static_value(size)
+    return torch.fx.experimental.symbolic_shapes.has_static_value(size)
 
 
 # --- modules and lists of tensors -----------------------------------------------------------------

@@ -84,7 +84,9 @@ class BilinearTable:
                 tuple(tuple(t[i] for t in row) for row in full) for i in (0, 1, 3)
             )
 
-        self.blocks = Blocks(terms, sizes[1], (sizes[2] // matrix, matrix)) if matrix else None
+        self.blocks: Blocks | None = (
+            Blocks(terms, sizes[1], (sizes[2] // matrix, matrix)) if matrix else None
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self.recipe

@@ -46,17 +46,17 @@ class CliffordAlgebra:
 
     def __init__(self, metric: Sequence[int] | str):
         self.metric: tuple[int, ...] = check_metric(metric)
-        self.dim = len(self.metric)
-        self.n_blades = 2**self.dim
-        self.n_grades = self.dim + 1
-        self.signature = (self.metric.count(1), self.metric.count(-1))
-        self.blades = ordered_blades(self.dim)
-        self.blade_names = tuple(blade_name(axes) for axes in self.blades)
-        self.grades = grades_of(self.dim)
-        self.grade_sizes = tuple(comb(self.dim, k) for k in range(self.dim + 1))
+        self.dim: int = len(self.metric)
+        self.n_blades: int = 2**self.dim
+        self.n_grades: int = self.dim + 1
+        self.signature: tuple[int, int] = (self.metric.count(1), self.metric.count(-1))
+        self.blades: tuple[tuple[int, ...], ...] = ordered_blades(self.dim)
+        self.blade_names: tuple[str, ...] = tuple(blade_name(axes) for axes in self.blades)
+        self.grades: tuple[int, ...] = grades_of(self.dim)
+        self.grade_sizes: tuple[int, ...] = tuple(comb(self.dim, k) for k in range(self.dim + 1))
         self._tables = {product: product_table(self.metric, product) for product in PRODUCTS}
         self._signs = sign_vectors(self.metric)
-        self.form = self._signs["form"]  # η_A = <e_A, e_A> for each blade A
+        self.form: tuple[int, ...] = self._signs["form"]  # η_A = <e_A, e_A> for each blade A
         self._pseudoscalar_product = pseudoscalar_product(self.metric)
 
     @classmethod

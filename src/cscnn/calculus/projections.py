@@ -114,7 +114,9 @@ class Projection(nn.Module):
         axes: Sequence[int] | None = None,
     ):
         super().__init__()
-        self.algebra, self.onto, self.scheme = check_algebra(algebra), onto, scheme
+        self.algebra: CliffordAlgebra = check_algebra(algebra)
+        self.onto = onto
+        self.scheme = scheme
         self._plan = _plan(algebra, onto, scheme, grades, axes)
 
     def forward(self, f: Tensor) -> Tensor:

@@ -105,19 +105,19 @@ class CliffordSteerableConv(nn.Module):
         bias: bool | Sequence[int] = True,
     ):
         super().__init__()
-        self.algebra = check_algebra(algebra)
+        self.algebra: CliffordAlgebra = check_algebra(algebra)
         if algebra.dim > MAX_DIM:
             raise ValueError(
                 f"grids have at most {MAX_DIM} dimensions, {algebra} has {algebra.dim}"
             )
-        self.c_in = check_int("c_in", c_in, low=1)
-        self.c_out = check_int("c_out", c_out, low=1)
+        self.c_in: int = check_int("c_in", c_in, low=1)
+        self.c_out: int = check_int("c_out", c_out, low=1)
         options = check_options(algebra.dim, kernel_size, stride, padding, padding_mode, spacing)
         self.kernel_size, self.stride, self.padding, self.padding_mode, self.spacing = options
         self.backend = "auto"
 
         self._points = grid_points(self.kernel_size, self.spacing)  # float64, the source of buffers
-        self.kernel = build_kernel(
+        self.kernel: SteerableKernel = build_kernel(
             kernel, algebra, self.c_in, self.c_out, self._points, self.kernel_size
         )
         if self.kernel.causal:
@@ -125,7 +125,9 @@ class CliffordSteerableConv(nn.Module):
         self._orbits = find_orbits(self._points, algebra, self.kernel.group)
         like = self._like()
         has_bias = check_bias(bias, algebra)
-        self.bias = nn.Parameter(like.new_zeros(self.c_out)) if has_bias else None
+        self.bias: nn.Parameter | None = (
+            nn.Parameter(like.new_zeros(self.c_out)) if has_bias else None
+        )
         for name, value in self._buffers_from_grid(like).items():
             self.register_buffer(name, value, persistent=False)
         self._cache: KernelCache | None = None

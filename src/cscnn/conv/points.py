@@ -77,9 +77,9 @@ class CliffordSteerablePointConv(nn.Module):
         bias: bool = True,
     ):
         super().__init__()
-        self.algebra = check_algebra(algebra)
-        self.c_in = check_int("c_in", c_in, low=1)
-        self.c_out = check_int("c_out", c_out, low=1)
+        self.algebra: CliffordAlgebra = check_algebra(algebra)
+        self.c_in: int = check_int("c_in", c_in, low=1)
+        self.c_out: int = check_int("c_out", c_out, low=1)
         check_int("neighbours", neighbours, low=1)
         if not 0 < radius < math.inf:
             raise ValueError(f"radius must be positive, got {radius}")
@@ -88,18 +88,21 @@ class CliffordSteerablePointConv(nn.Module):
                 f"aggregation must be one of {', '.join(AGGREGATIONS)}, got {aggregation!r}"
             )
         self.radius = float(radius)
-        self.aggregation, self.window = aggregation, window
+        self.aggregation = aggregation
+        self.window = window
         points = _ball(algebra.dim, neighbours)
-        self.kernel = build_kernel(kernel, algebra, self.c_in, self.c_out, points)
+        self.kernel: SteerableKernel = build_kernel(kernel, algebra, self.c_in, self.c_out, points)
         if self.kernel.extra_channels:
             raise ValueError(
                 "kernels with extra channels are for grids, not for edges; got "
                 f"{self.kernel.extra_channels} extra channels"
             )
         self.table = message_table(self.kernel.basis)
-        self.neighbours = None if isinstance(kernel, SteerableKernel) else neighbours
+        self.neighbours: int | None = None if isinstance(kernel, SteerableKernel) else neighbours
         self._scale()
-        self.bias = nn.Parameter(torch.zeros(self.c_out)) if check_bias(bias, algebra) else None
+        self.bias: nn.Parameter | None = (
+            nn.Parameter(torch.zeros(self.c_out)) if check_bias(bias, algebra) else None
+        )
 
     def _scale(self) -> None:
         """Let kernels give unit noise from unit noise at first, however it is added up."""

@@ -48,8 +48,8 @@ class Coarse:
 
     def __init__(self, source: OpenSource, coarsen: int):
         self.source = source
-        self.coarsen = check_int("coarsen", coarsen, low=1)
-        self.header = coarse_header(source.header, coarsen)
+        self.coarsen: int = check_int("coarsen", coarsen, low=1)
+        self.header: Header = coarse_header(source.header, coarsen)
         self._joins_time = source.header.time_axis is not None
 
     @property

@@ -261,8 +261,8 @@ class FieldFile(HDF5Source):
         if version not in FORMAT_VERSIONS:
             known = " and ".join(map(str, FORMAT_VERSIONS))
             raise ValueError(f"this has format version {version}, this cscnn reads {known}")
-        self.header = read_header(file)
-        self._indices = tuple(int(i) for i in file["index"][:])
+        self.header: Header = read_header(file)
+        self._indices: tuple[int, ...] = tuple(int(i) for i in file["index"][:])
         if not self._indices:
             raise ValueError("it holds no trajectories")
         self._layout = stored_layout(self.header, len(self._indices), file)

@@ -77,7 +77,7 @@ class JoinedFiles(FieldSource):
             total = sum(len(source) * source.header.frame_spacing for source in self._files)
             self.header = self.header.replace(frame_spacing=total / len(self))
         self.dtype = str(np.result_type(*(source.dtype for source in self._files)))
-        self.staggering = self._files[0].staggering
+        self.staggering: str = self._files[0].staggering
         self._recent: dict[int, None] = {}  # files that may be open, the latest last
 
     @property

@@ -27,7 +27,7 @@ class Stated:
 
     def __init__(self, source: OpenSource, names: Collection[str]):
         self.source = source
-        self.header = stated_header(source.header, names)
+        self.header: Header = stated_header(source.header, names)
         self._values = values(source, names)
 
     @property

@@ -103,9 +103,10 @@ class Strided:
     """
 
     def __init__(self, source: OpenSource, stride: int, told: bool = False):
-        self.source, self.told = source, told
-        self.stride = check_int("stride", stride, low=1)
-        self.header = strided_header(source.header, stride, told)
+        self.source = source
+        self.told = told
+        self.stride: int = check_int("stride", stride, low=1)
+        self.header: Header = strided_header(source.header, stride, told)
 
     @property
     def path(self) -> Path:

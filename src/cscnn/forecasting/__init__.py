@@ -1,6 +1,6 @@
 """Forecasts: tasks, forecasters, windows, training, evaluation. Needs ``cscnn[data]``."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from cscnn.data.fields import Background, Field
 from cscnn.forecasting.augment import RandomNoise, RandomSymmetry
@@ -13,6 +13,10 @@ from cscnn.forecasting.task import Task
 from cscnn.forecasting.training.config import TrainConfig
 from cscnn.forecasting.units import Units
 from cscnn.forecasting.windows import Window, Windows, collate
+
+if TYPE_CHECKING:
+    from cscnn.forecasting.evaluation.evaluate import evaluate
+    from cscnn.forecasting.training.train import train
 
 __all__ = [
     "Background",
@@ -35,14 +39,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """What is imported when first used: training needs Lightning."""
-    if name == "train":
-        from cscnn.forecasting.training.train import train
+if not TYPE_CHECKING:  # to type checkers a module with __getattr__ has every name
 
-        return train
-    if name == "evaluate":
-        from cscnn.forecasting.evaluation import evaluate
+    def __getattr__(name):
+        """What is imported when first used: training needs Lightning."""
+        if name == "train":
+            from cscnn.forecasting.training.train import train
 
-        return evaluate
-    raise AttributeError(f"module 'cscnn.forecasting' has no attribute {name!r}")
+            return train
+        if name == "evaluate":
+            from cscnn.forecasting.evaluation import evaluate
+
+            return evaluate
+        raise AttributeError(f"module 'cscnn.forecasting' has no attribute {name!r}")

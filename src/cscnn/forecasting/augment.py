@@ -82,7 +82,8 @@ class RandomSymmetry:
     """
 
     def __init__(self, task: Task, group: str = "O"):
-        self.task, self.group = task, group
+        self.task = task
+        self.group = group
 
     def elements(self, grid: Sequence[int]) -> tuple[Tensor, ...]:
         """The symmetries of a grid."""
@@ -126,7 +127,8 @@ class RandomNoise:
     """
 
     def __init__(self, units: Units, deviation: float):
-        self.scale, self.deviation = dict(units.scale), deviation
+        self.scale: dict[str, float] = dict(units.scale)
+        self.deviation = deviation
 
     def __call__(self, window: Window, rng: np.random.Generator) -> Window:
         known = {}

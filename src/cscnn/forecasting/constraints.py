@@ -131,7 +131,10 @@ class Constraints(nn.Module):
                 f"constraints are for grids, task {task.name} is on points: got {constraints[0]}"
             )
         means = [c for c in constraints if c.kind == "keep_mean"]
-        self.constraints = (*(c for c in constraints if c not in means), *means)
+        self.constraints: tuple[Constraint, ...] = (
+            *(c for c in constraints if c not in means),
+            *means,
+        )
         self._rules = [self._rule(constraint) for constraint in self.constraints]
 
     @property

@@ -108,14 +108,16 @@ class Forecaster(nn.Module):
         stride: StrideLike = 1,
     ):
         super().__init__()
-        self.network, self.task = network, task
-        self.units = units or Units.physical_units(q.name for q in task.quantities)
-        self.predicts = check_choice("predicts", predicts, PREDICTIONS)
+        self.network = network
+        self.task = task
+        self.units: Units = units or Units.physical_units(q.name for q in task.quantities)
+        self.predicts: str = check_choice("predicts", predicts, PREDICTIONS)
         change = predicts == "change"
         check_units(self.units, task, change)
         check_network(self.recipe, task)
-        self.coarsen, self.stride = check_int("coarsen", coarsen, low=1), Strides.read(stride)
-        self.constrain = Constraints(task, constraints)
+        self.coarsen: int = check_int("coarsen", coarsen, low=1)
+        self.stride: Strides = Strides.read(stride)
+        self.constrain: Constraints = Constraints(task, constraints)
         self.register_buffer("constants", task.constant_multivectors(), persistent=False)
         sizes = {
             f.name: self.units.change[f.name] / self.units.scale[f.name] if change else 1.0

@@ -41,8 +41,10 @@ class Points:
         sizes: Sequence[int] | None = None,
         weights: Tensor | None = None,
     ):
-        self.positions, self.edges, self.weights = positions, edges, weights
-        self.sizes = (len(positions),) if sizes is None else tuple(sizes)
+        self.positions = positions
+        self.edges = edges
+        self.weights = weights
+        self.sizes: tuple[int, ...] = (len(positions),) if sizes is None else tuple(sizes)
         if not sum(self.sizes) == len(positions) == edges.n_receivers == edges.n_senders:
             raise ValueError(
                 f"samples of {self.sizes} points need as many positions and edges among them, got "

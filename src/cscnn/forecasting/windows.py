@@ -93,22 +93,24 @@ class Windows(Dataset[Window]):
         if mode == "all" and per_trajectory is not None:
             raise ValueError("per_trajectory goes with mode 'random'")
         self.source = source
-        self.strides = Strides.read(stride)
-        self.task = default_task(source, self.strides) if task is None else task
+        self.strides: Strides = Strides.read(stride)
+        self.task: Task = default_task(source, self.strides) if task is None else task
         self.task.check_data(source.header, self.strides)
         self._edges = edge_store(source, self.task)
-        self.mode, self.seed = mode, seed
-        self.transform, self.dtype = transform, dtype
-        self.unroll = check_int("unroll", unroll, low=1)
+        self.mode = mode
+        self.seed = seed
+        self.transform = transform
+        self.dtype = dtype
+        self.unroll: int = check_int("unroll", unroll, low=1)
         check_steps(self.task, self.unroll * self.task.frames_out)
-        self.length = self.task.span + (self.unroll - 1) * self.task.frames_out
+        self.length: int = self.task.span + (self.unroll - 1) * self.task.frames_out
         self._check_length()
-        self.starts = self._starts(self.strides.low)
-        self.per_trajectory = self.starts
+        self.starts: int = self._starts(self.strides.low)
+        self.per_trajectory: int = self.starts
         if per_trajectory is not None:
             self.per_trajectory = check_int("per_trajectory", per_trajectory, low=1)
         self._constants = self.task.constant_multivectors().to(dtype)
-        self.count = len(source)
+        self.count: int = len(source)
         if trajectories is not None:
             self.count = min(self.count, check_int("trajectories", trajectories, low=1))
         self._epoch = torch.zeros((), dtype=torch.int64).share_memory_()  # seen by all workers

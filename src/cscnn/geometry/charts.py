@@ -70,11 +70,13 @@ class Chart:
         domain: Callable[[Tensor], Tensor] | None = None,
         tolerance: float = 1e-11,
     ):
-        self.metric = tuple(signs)
+        self.metric: tuple[int, ...] = tuple(signs)
         if not self.metric or any(s not in (1, -1) for s in self.metric):
             raise ValueError(f"signs must consist of ±1, got {signs}")
-        self.dim = len(self.metric)
-        self.periods = tuple(periods) if periods is not None else (None,) * self.dim
+        self.dim: int = len(self.metric)
+        self.periods: tuple[float | None, ...] = (
+            tuple(periods) if periods is not None else (None,) * self.dim
+        )
         if len(self.periods) != self.dim:
             raise ValueError(f"periods needs a value for each of {self.dim} axes, got {periods}")
         if not 0 < tolerance < 1e-2:

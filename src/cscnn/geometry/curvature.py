@@ -50,7 +50,7 @@ class ConstantCurvature:
     """
 
     def __init__(self, ambient: Sequence[int], sign: int, radius: float = 1.0):
-        self.ambient = tuple(ambient)
+        self.ambient: tuple[int, ...] = tuple(ambient)
         if any(s not in (1, -1) for s in self.ambient) or len(self.ambient) < 2:
             raise ValueError(f"ambient must consist of at least two signs ±1, got {ambient}")
         if sign not in (1, -1) or sign not in self.ambient:
@@ -62,8 +62,8 @@ class ConstantCurvature:
             raise ValueError(f"radius must be positive, got {radius}")
         self.sign, self.radius = sign, float(radius)
         axis = self.ambient.index(sign)
-        self.metric = self.ambient[:axis] + self.ambient[axis + 1 :]
-        self.dim = len(self.metric)
+        self.metric: tuple[int, ...] = self.ambient[:axis] + self.ambient[axis + 1 :]
+        self.dim: int = len(self.metric)
 
     def __repr__(self) -> str:
         return f"ConstantCurvature({self.ambient}, {self.sign:+d}, radius={self.radius:g})"

@@ -38,9 +38,9 @@ class SteerableKernel(nn.Module):
         self, algebra: CliffordAlgebra, c_in: int, c_out: int, basis: SteerableBasis, group: str
     ):
         super().__init__()
-        self.algebra = check_algebra(algebra)
-        self.c_in = check_int("c_in", c_in, low=1)
-        self.c_out = check_int("c_out", c_out, low=1)
+        self.algebra: CliffordAlgebra = check_algebra(algebra)
+        self.c_in: int = check_int("c_in", c_in, low=1)
+        self.c_out: int = check_int("c_out", c_out, low=1)
         self.basis = basis
         self.group = group
 

@@ -58,11 +58,13 @@ class SteerableBasis:
         }
         change = {"project": 0, "stretch": 0, "wedge": 1, "contract": -1}
         by_grade = [(kind, k) for kind in kinds for k in grades[kind]]
-        self.elements = tuple((*e, dual) for dual in (False, True)[: 1 + special] for e in by_grade)
-        self.output_grades = tuple(
+        self.elements: tuple[tuple[str, int, bool], ...] = tuple(
+            (*e, dual) for dual in (False, True)[: 1 + special] for e in by_grade
+        )
+        self.output_grades: tuple[int, ...] = tuple(
             d - (k + change[kind]) if dual else k + change[kind] for kind, k, dual in self.elements
         )
-        self.at_origin = tuple(kind == "project" for kind, _, _ in self.elements)
+        self.at_origin: tuple[bool, ...] = tuple(kind == "project" for kind, _, _ in self.elements)
         self._table = _assembly_table(algebra.metric, self.elements)
 
     def __len__(self) -> int:

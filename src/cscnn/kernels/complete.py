@@ -119,7 +119,7 @@ class CompleteKernel(SteerableKernel):
         super().__init__(algebra, c_in, c_out, basis, group)
         if not ring_spacing > 0:
             raise ValueError(f"ring_spacing must be positive, got {ring_spacing}")
-        self.causal = choice.causal
+        self.causal: bool = choice.causal
         shape, sides = (c_out, c_in, len(basis)), group.endswith("+")
         self.radial: FreeValues | GaussianRings | RadialNetwork
         if choice.radial == "free":

@@ -150,12 +150,12 @@ class DifferentialKernel(SteerableKernel):
         group = check_type("choice", choice, Differential).group
         basis = SteerableBasis(algebra, special=group == "SO")
         super().__init__(algebra, c_in, c_out, basis, group)
-        self.kernel_size = tuple(kernel_size)
-        self.order = 0 if max(self.kernel_size) == 1 else choice.order
+        self.kernel_size: tuple[int, ...] = tuple(kernel_size)
+        self.order: int = 0 if max(self.kernel_size) == 1 else choice.order
         _check_size(self.kernel_size, self.order, choice.accuracy)
         check_points(points, algebra)
-        self.points = points.to("cpu", torch.float64)
-        self.steps = tuple(
+        self.points: Tensor = points.to("cpu", torch.float64)
+        self.steps: tuple[float, ...] = tuple(
             float(self.points[:, axis].max()) / (size // 2) if size > 1 else 1.0
             for axis, size in enumerate(self.kernel_size)
         )

@@ -126,13 +126,13 @@ class ImplicitKernel(SteerableKernel):
     ):
         super().__init__(algebra, c_in, c_out, SteerableBasis(algebra, kinds=KINDS), group="O")
         choice = check_type("choice", choice, Implicit)
-        self.extra_channels = choice.extra_channels
+        self.extra_channels: int = choice.extra_channels
         self.scale = scale
         if points is not None:
             check_points(points, algebra)
-        self.init_points = points if choice.unit_variance else None
-        self.collapse = not choice.extra_channels
-        self.paths = admissible_paths(algebra.metric)
+        self.init_points: Tensor | None = points if choice.unit_variance else None
+        self.collapse: bool = not choice.extra_channels
+        self.paths: tuple[tuple[int, int, int], ...] = admissible_paths(algebra.metric)
         self.register_buffer("gain", torch.ones(len(self.paths)))  # for unit variance
         self.network = CGENN(
             algebra,
@@ -143,7 +143,7 @@ class ImplicitKernel(SteerableKernel):
         )
         self.position_width = nn.Parameter(torch.ones(1))  # an axis, for sharding to split
         widths = torch.empty(c_out, c_in, algebra.n_grades)
-        self.mask_width = nn.Parameter(widths) if choice.mask else None
+        self.mask_width: nn.Parameter | None = nn.Parameter(widths) if choice.mask else None
         head = torch.ones(c_out, c_in, len(self.paths))
         if choice.learn_head:
             self.head = nn.Parameter(head)

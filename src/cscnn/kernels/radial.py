@@ -56,7 +56,7 @@ class FreeValues(nn.Module):
         self.register_buffer("label", _label(invariants))
         self.register_buffer("live", live.flatten().nonzero().squeeze(-1))
         self.weight = nn.Parameter(torch.empty(*shape[:2], int(live.sum())))
-        self.std = default_std(shape, max(1, int(live.sum())) / len(live))
+        self.std: float = default_std(shape, max(1, int(live.sum())) / len(live))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -108,11 +108,11 @@ class GaussianRings(nn.Module):
         self.shape, self.spacing, self.sides = shape, spacing, sides
         p, q = algebra.signature
         below, above = (math.ceil(math.sqrt(n) / spacing - 1e-9) for n in (q, p))
-        self.multiples = (-below, above + 1)
-        self.mixed = p > 0 and q > 0
-        self.n_features = (below + above + 1) * (2 if sides else 1) + self.mixed
+        self.multiples: tuple[int, int] = (-below, above + 1)
+        self.mixed: bool = p > 0 and q > 0
+        self.n_features: int = (below + above + 1) * (2 if sides else 1) + self.mixed
         self.weight = nn.Parameter(torch.empty(*shape, self.n_features))
-        self.std = default_std(shape, self.n_features)
+        self.std: float = default_std(shape, self.n_features)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -159,7 +159,7 @@ class RadialNetwork(nn.Module):
         self.embedding = GaussianRings(algebra, (1, 1, hidden_dim), spacing, sides)
         self.hidden = nn.Linear(hidden_dim, hidden_dim)
         self.weight = nn.Parameter(torch.empty(*shape, hidden_dim))
-        self.std = default_std(shape, hidden_dim)
+        self.std: float = default_std(shape, hidden_dim)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from cscnn.algebra import CliffordAlgebra
 from cscnn.networks.fieldtype import FieldType
 from cscnn.networks.steerable import check_channels
 
@@ -22,9 +23,11 @@ class OnComponents(nn.Module):
     def __init__(self, network: nn.Module, input_type: FieldType, output_type: FieldType):
         super().__init__()
         self.network = network
-        self.input_type, self.output_type = input_type, output_type
-        self.algebra = input_type.algebra
-        self.c_in, self.c_out = input_type.channels, output_type.channels
+        self.input_type = input_type
+        self.output_type = output_type
+        self.algebra: CliffordAlgebra = input_type.algebra
+        self.c_in: int = input_type.channels
+        self.c_out: int = output_type.channels
 
     def forward(self, x: Tensor) -> Tensor:
         """(batch, c_in, *grid, blades) -> (batch, c_out, *grid, blades)"""

@@ -83,9 +83,9 @@ class CSPointNet(nn.Module):
         norm: bool = True,
     ):
         super().__init__()
-        self.algebra = check_algebra(algebra)
-        self.c_in = check_int("c_in", c_in, low=1)
-        self.c_out = check_int("c_out", c_out, low=1)
+        self.algebra: CliffordAlgebra = check_algebra(algebra)
+        self.c_in: int = check_int("c_in", c_in, low=1)
+        self.c_out: int = check_int("c_out", c_out, low=1)
         self.neighbourhood = neighbourhood
         check_int("blocks", blocks, low=1)
         check_choice("activation", activation, ACTIVATIONS)

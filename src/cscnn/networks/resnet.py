@@ -56,9 +56,9 @@ class CSResNet(SteerableNetwork):
         super().__init__(algebra, c_in, c_out, **options)
         outer, within = split_width(width)
         check_int("blocks", blocks, low=1)
-        self.embedding = self.embed(outer)
+        self.embedding: nn.Sequential = self.embed(outer)
         self.blocks = nn.ModuleList(self.block(outer, within) for _ in range(blocks))
-        self.output = self.project(outer)
+        self.output: nn.Sequential = self.project(outer)
 
     def compute(self, x: Tensor) -> Tensor:
         x = self.embedding(x)

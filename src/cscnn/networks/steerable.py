@@ -58,12 +58,12 @@ class SteerableNetwork(nn.Module):
         grid: Grid = Grid(),
     ):
         super().__init__()
-        self.algebra = check_algebra(algebra)
-        self.c_in = check_int("c_in", c_in, low=1)
-        self.c_out = check_int("c_out", c_out, low=1)
+        self.algebra: CliffordAlgebra = check_algebra(algebra)
+        self.c_in: int = check_int("c_in", c_in, low=1)
+        self.c_out: int = check_int("c_out", c_out, low=1)
         self.kernel_size = kernel_size
-        self.kernel = kernel_choice(kernel)
-        self.activation = check_choice("activation", activation, ACTIVATIONS)
+        self.kernel: KernelChoice = kernel_choice(kernel)
+        self.activation: str = check_choice("activation", activation, ACTIVATIONS)
         self.norm = norm
         self.grid = grid
 

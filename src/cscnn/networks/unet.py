@@ -81,8 +81,8 @@ class CSUNet(SteerableNetwork):
             activation=activation,
             grid=grid,
         )
-        self.halvings = check_levels(levels, algebra.dim)
-        self.levels = max(self.halvings)
+        self.halvings: tuple[int, ...] = check_levels(levels, algebra.dim)
+        self.levels: int = max(self.halvings)
         widths = level_widths(width, self.levels)
         check_int("blocks", blocks, low=1)
         self.embedding = nn.Sequential(*list(self.embed(widths[0]))[:-1])

@@ -29,8 +29,8 @@ class MVGELU(nn.Module):
 
     def __init__(self, algebra: CliffordAlgebra, approximate: str = "tanh"):
         super().__init__()
-        self.algebra = check_algebra(algebra)
-        self.approximate = check_choice("approximate", approximate, APPROXIMATIONS)
+        self.algebra: CliffordAlgebra = check_algebra(algebra)
+        self.approximate: str = check_choice("approximate", approximate, APPROXIMATIONS)
 
     def forward(self, x: Tensor) -> Tensor:
         check_field(x, self.algebra)

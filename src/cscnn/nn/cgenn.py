@@ -49,7 +49,7 @@ class CGENN(nn.Module):
         super().__init__()
         check_int("num_layers", num_layers, low=1)
         check_int("hidden_dim", hidden_dim, low=1)
-        self.algebra = check_algebra(algebra)
+        self.algebra: CliffordAlgebra = check_algebra(algebra)
         self.c_in = c_in
         widths = [c_in, *[hidden_dim] * (num_layers - 1), c_out]
         self.products = nn.ModuleList(

@@ -40,11 +40,13 @@ class MVLinear(nn.Module):
         self, algebra: CliffordAlgebra, c_in: int, c_out: int, bias: bool | Sequence[int] = True
     ):
         super().__init__()
-        self.algebra = check_algebra(algebra)
-        self.c_in = check_int("c_in", c_in, low=1)
-        self.c_out = check_int("c_out", c_out, low=1)
+        self.algebra: CliffordAlgebra = check_algebra(algebra)
+        self.c_in: int = check_int("c_in", c_in, low=1)
+        self.c_out: int = check_int("c_out", c_out, low=1)
         self.weight = nn.Parameter(torch.empty(self.c_out, self.c_in, algebra.n_grades))
-        self.bias = nn.Parameter(torch.empty(self.c_out)) if check_bias(bias, algebra) else None
+        self.bias: nn.Parameter | None = (
+            nn.Parameter(torch.empty(self.c_out)) if check_bias(bias, algebra) else None
+        )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -26,8 +26,8 @@ class GradeNorm(nn.Module):
 
     def __init__(self, algebra: CliffordAlgebra, channels: int):
         super().__init__()
-        self.algebra = check_algebra(algebra)
-        self.channels = check_int("channels", channels, low=1)
+        self.algebra: CliffordAlgebra = check_algebra(algebra)
+        self.channels: int = check_int("channels", channels, low=1)
         self.factor = nn.Parameter(torch.zeros(self.channels, algebra.n_grades))
 
     def reset_parameters(self) -> None:
@@ -58,7 +58,7 @@ class MVLayerNorm(nn.Module):
 
     def __init__(self, algebra: CliffordAlgebra, absolute: bool = False):
         super().__init__()
-        self.algebra = check_algebra(algebra)
+        self.algebra: CliffordAlgebra = check_algebra(algebra)
         self.absolute = absolute
 
     def forward(self, x: Tensor) -> Tensor:

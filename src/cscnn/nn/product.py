@@ -43,14 +43,14 @@ class GeometricProductLayer(nn.Module):
 
     def __init__(self, algebra: CliffordAlgebra, c_in: int, c_out: int, first_order: bool = True):
         super().__init__()
-        self.algebra = check_algebra(algebra)
-        self.c_in = check_int("c_in", c_in, low=1)
-        self.c_out = check_int("c_out", c_out, low=1)
-        self.paths = admissible_paths(algebra.metric)
+        self.algebra: CliffordAlgebra = check_algebra(algebra)
+        self.c_in: int = check_int("c_in", c_in, low=1)
+        self.c_out: int = check_int("c_out", c_out, low=1)
+        self.paths: tuple[tuple[int, int, int], ...] = admissible_paths(algebra.metric)
         self.weight = nn.Parameter(torch.empty(c_out, c_in, len(self.paths)))
         self.right = MVLinear(algebra, c_in, c_in, bias=False)
         self.norm = GradeNorm(algebra, c_in)
-        self.linear = MVLinear(algebra, c_in, c_out) if first_order else None
+        self.linear: MVLinear | None = MVLinear(algebra, c_in, c_out) if first_order else None
         grades = range(algebra.n_grades)
         self._paths_by_grade = tuple(
             [i for i, path in enumerate(self.paths) if path[1] == k] for k in grades

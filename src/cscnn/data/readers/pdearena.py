@@ -43,7 +43,7 @@ class PDEArenaFile(HDF5Source):
         groups = [name for name in SPLITS if name in file]
         if len(groups) != 1:
             raise ValueError(f"expected one group of {', '.join(SPLITS)}, got {groups or 'none'}")
-        self.split = groups[0]
+        self.split: str = groups[0]
         group = file[self.split]
         first = dataset(group, self.names[0])
         for name in self.names:
