@@ -125,11 +125,7 @@ class WellFile(HDF5Source):
                 for n, s in self._stored.items()
                 if n in given
             ),
-            units={
-                quantity: unit
-                for quantity, axis in (("length", axes[0]), ("time", "time"))
-                if (unit := units(file["dimensions"][axis]))
-            },
+            units=_units_of_axes(file["dimensions"], axes),
             generator=str(attribute(file, "dataset_name")),
             parameters={n: np.asarray(file.attrs[n]).tolist() for n in listed if n in file.attrs},
             split=folder if folder in SPLITS else "",
@@ -227,6 +223,12 @@ def _components(array: np.ndarray, stored: StoredField) -> np.ndarray:
     if stored.grade == 1:
         return array
     return np.stack([array[..., 2], -array[..., 1], array[..., 0]], -1)  # on e12, e13, e23
+
+
+def _units_of_axes(dimensions: Any, axes: Sequence[str]) -> dict[str, str]:
+    """Units of length and time, as far as they are told."""
+    told = {"length": units(dimensions[axes[0]]), "time": units(dimensions["time"])}
+    return {name: unit for name, unit in told.items() if unit}
 
 
 def _times(dimensions: Any) -> tuple[int, float]:
