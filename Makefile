@@ -21,7 +21,7 @@ help:
 	@echo "make test-external  comparisons with the packages of the published data, golden files, a browser"
 	@echo "make bench  speed, memory and rounding error beside the alternatives; writes docs/benchmarks.md"
 	@echo "make models  what each network costs on each task; writes docs/models.md"
-	@echo "make figures  the pictures of the README and of the data cards, the data of the explorer, into docs"
+	@echo "make figures  the pictures of kernels and of the data cards, the data of the explorer, into docs"
 	@echo "make study  the paper's comparisons at a small size (hours); writes docs/results.md"
 	@echo "make boosts  networks trained at rest, seen in motion (hours); writes docs/boosts.md"
 	@echo "make rollouts  what makes forecasts last, for seven networks (hours); writes docs/rollouts.md"

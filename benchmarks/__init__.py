@@ -1,4 +1,4 @@
-"""Benchmarks: each hot path side by side with its competitors, in one process, as ratios.
+"""Benchmarks: each hot path and its competitors, interleaved in one process, as ratios.
 
 ``python -m benchmarks`` measures; ``python -m benchmarks.models`` tabulates what networks cost.
 """

@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog=PROGRAM,
-        description="Runs every hot path side by side with its competitors in this process. Times "
+        description="Runs every hot path and its competitors, interleaved in this process. Times "
         "are minima of interleaved timings; ratios are relative to the reference of each case.",
         epilog="example: python -m benchmarks --only geometric_product --repeats 31",
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -179,12 +180,15 @@ def _print_page(params: int, tasks: Sequence[str]) -> int:
     check_int("--params", params, low=1)
     if unknown := [name for name in tasks if name not in ON_GRIDS]:
         raise ValueError(f"unknown task {unknown[0]!r}: choose from {', '.join(ON_GRIDS)}")
+    facts = ", ".join(f"{name} {value}" for name, value in machine().items())
     print(
         "# What the networks cost\n\n"
-        f"All with about {params:,} parameters, written by `make models`. Multiply-adds are those "
-        "of a forward\npass with direct convolutions. Peak memory and time are those of a training "
-        f"step (forward and\nbackward); times are minima of {REPEATS} timings.\n\n"
-        f"Machine: {', '.join(f'{k} {v}' for k, v in machine().items())}. Batch 1.\n\n"
+        "After this page you can choose a network by its cost. All networks have about "
+        f"{params:,}\nparameters. `make models` writes this page.\n\n"
+        "- **Multiply-adds** are those of a forward pass with direct convolutions.\n"
+        "- **Peak memory** and time are those of a training step: forward and backward.\n"
+        f"- **Times** are minima of {REPEATS} timings.\n\n"
+        f"{textwrap.fill(f'Machine: {facts}. Batch 1.', 100)}\n\n"
         "| task | grid, points | network | parameters | multiply-adds | peak memory "
         "| training step |\n"
         "|---|---|---|---:|---:|---:|---:|"

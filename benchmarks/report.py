@@ -14,13 +14,15 @@ HEADER = (
 )
 
 INTRODUCTION = """
-Written by `make bench`. Each time is the minimum of {repeats} timings. The variants of a case take
-turns in one process, so that a slow moment of the machine meets all of them. The column "median"
-says how far the median of the timings lies above their minimum. Ratios compare minima with that of
-the reference of each case, whose ratio is 1. Peak is the memory that torch allocates during the
-work; that of other packages does not count. Error is the largest relative
-deviation from float64. A target is what we ask of a variant; targets that are missed stay on the
-page.
+After this page you can compare the speed, memory and rounding error of each hot path with its
+alternatives. `make bench` writes this page.
+
+- **time**: the minimum of {repeats} interleaved timings in one process.
+- **median**: how far the median of the timings lies above their minimum.
+- **ratio**: the time relative to the reference of each case, whose ratio is 1.
+- **peak**: the memory that torch allocates during the work; other packages do not count.
+- **error**: the largest relative deviation from float64.
+- **target**: what we ask of a variant. Missed targets stay on the page.
 """
 
 
@@ -70,7 +72,7 @@ def markdown(
         repeats: timings per variant.
     """
     facts = ", ".join(f"{key} {value}" for key, value in machine.items())
-    parts = ["# Benchmarks", _paragraph(INTRODUCTION.format(repeats=repeats))]
+    parts = ["# Benchmarks", INTRODUCTION.format(repeats=repeats).strip()]
     parts += [_paragraph(f"Machine: {facts}.")]
     for entry in chosen:
         measured = [row for row in rows if row.benchmark == entry.name]

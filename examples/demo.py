@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def summary(out: Path) -> None:
-    """The numbers that matter, whoever wins."""
+    """The numbers that matter."""
     print(
         "\nRelative error of forecasts of unseen smoke (a forecast of zeros has error 1):\n"
         "rollouts from the first frames; one step at any time, for smoke as in training, and\n"

@@ -1,4 +1,4 @@
-"""The kernel pictures of the README: python examples/kernel_figures.py docs/figures"""
+"""The kernel pictures of the documentation: python examples/kernel_figures.py docs/figures"""
 
 import sys
 from pathlib import Path

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def threads_for(workers: int) -> int:
-    """Threads of each of so many trainings."""
+    """Threads of each of a number of trainings."""
     if workers == 1:
         return torch.get_num_threads()
     return max(1, (os.cpu_count() or 1) // workers)

@@ -1,4 +1,4 @@
-"""What a user meets first: import, README, command line."""
+"""What a user meets first: import, README, pages, command line."""
 
 import json
 import re
@@ -40,8 +40,10 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     *sorted(page for page in DOCS.rglob("*.md") if str(page.relative_to(DOCS)) not in RESULTS),
 ]
-#: Pages whose Python needs files that a test of its own makes: the README's data, published files.
-WITH_DATA = ("README.md", "docs/guides/training.md", "docs/guides/evaluation.md")
+#: Commands from simulation to export. The Python of WITH_DATA needs the files that they make.
+PIPELINE = "docs/howto/pipeline.md"
+WITH_DATA = (PIPELINE, "docs/guides/training.md", "docs/guides/evaluation.md")
+#: Pages whose Python needs files that a test of its own makes.
 OWN_TEST = ("docs/guides/data_format.md", "docs/guides/points.md", "docs/guides/readers.md")
 
 
@@ -121,19 +123,19 @@ def commands_of(name, program="cscnn"):
 
 
 @pytest.mark.slow
-def test_readme_examples_run(tmp_path, monkeypatch):
+def test_pipeline_runs(tmp_path, monkeypatch):
     """Its commands and then its Python, as somebody would who reads from top to bottom."""
     monkeypatch.chdir(tmp_path)
-    for command in commands_of("README.md"):
+    for command in commands_of(PIPELINE):
         assert main(command) == 0, command
     for page in WITH_DATA:
         run_python(python_of(page), tmp_path)
 
 
 @pytest.mark.slow
-def test_readme_programs_run():
+def test_programs_of_studies_run():
     """``python -m experiments...``, in a checkout."""
-    for command in commands_of("README.md", "python -m"):
+    for command in commands_of("docs/howto/reproduce.md", "python -m"):
         subprocess.run([sys.executable, "-m", *command], check=True, capture_output=True, cwd=ROOT)
 
 

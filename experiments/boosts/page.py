@@ -14,6 +14,7 @@ from experiments.boosts.plan import Setting
 from experiments.boosts.records import Record
 from experiments.boosts.results import Results
 from experiments.boosts.verdicts import verdicts
+from experiments.markdown import page_text
 
 TITLES = {
     "sine_gordon": "Solitons in 1 + 1 dimensions",
@@ -24,46 +25,58 @@ TITLES = {
 STORY = """\
 # Boosts on grids
 
-After this page you know why Lorentz boosts fail on grids, which kernels keep them, and how well.
-Networks here are trained on solutions seen at rest. Then observers in motion ask for forecasts of
-the same solutions. `make boosts` trains and writes this page.
+After this page you know why Lorentz [boosts](glossary.md#boost) fail on grids, which kernels keep
+them, and how well. Networks are trained on solutions at rest, and tested on the same solutions as
+observers in motion see them. `make boosts` trains the networks and writes this page.
 
-![Errors for observers in motion](figures/boosts.png)
+![Errors for observers in motion, and by grid spacing](figures/boosts.png)
+
+*Left: relative forecast error by rapidity of the observer, for networks trained at rest. The error
+of differential kernels grows far less than that of the others. Right: growth of the error from rest
+to rapidity 0.5, by grid spacing. For differential kernels it falls on finer grids; for kernels over
+a box it does not. Bands and dots show the seeds.*
 
 ![A collision of solitons, seen from two frames](figures/boosts.gif)
 
-## Why no window works, and a point does
+*The same collision of solitons, as an observer at rest and an observer in motion see it.*
+
+## Why windows fail and points work
 
 The kernels of Clifford-steerable networks commute with boosts as functions on spacetime. On a grid
 they are cut off by a box of taps. A boost moves points along hyperbolas, which leave every box. So
-what the box keeps in one frame is not what it keeps in another, at any resolution. The paper names
-this limitation. No bounded window is invariant under boosts, with one exception: a single point.
+the box cuts off different parts of the kernel in different frames, at any resolution. The paper
+names this limitation. No bounded window is invariant under boosts, with one exception: a single
+point.
 
-What lives at a point are differential operators. `kernel="differential"` makes kernels of all
-those that commute with O(p, q), see the [theory](explanation/theory.md). On a grid each derivative
-becomes a finite difference. Nothing is cut off, and the error of the differences falls with the
-distance of points.
+The operators that act at a point are differential operators. `kernel="differential"` builds kernels
+from all those that commute with O(p, q) ([theory](explanation/theory.md)). On a grid each
+derivative becomes a finite difference. Nothing is cut off, and the error of the differences falls
+with the grid spacing.
 
 ## What counts as a forecast
 
-The input is a window of `frames_in` frames. The output at each of its points x stands for the field
-at x + Δ, where Δ is `frames_out` frames long and told to the network as a vector. Only the last
-`frames_out` frames of the output are beyond the input, and only these count, in training and in
-tests. An observer in motion has the boosted Δ, so x + Δ is beyond the last known frame for all of
-these points too.
+The input is a window of `frames_in` frames. The output at a point x is the forecast of the field at
+x + Δ. The displacement Δ is `frames_out` frames long, and the network gets it as a vector. Only the
+last `frames_out` frames of the output are beyond the input. Only these count, in training and in
+tests. For an observer in motion Δ is boosted, and x + Δ is beyond the last known frame for all of
+these points, too.
 
-This matters. In the middle of the window x + Δ lies inside the input: a network that copies known
-values is perfect there. Errors measured in the middle are those of a look-up, not of a forecast.
+This matters. In the middle of the window x + Δ lies inside the input, and a network that copies
+known values is perfect there. Errors in the middle of the window would not be errors of a forecast.
 
-New events lie at the open border of time, where the taps reach beyond the data. What is put there
-decides as much as the kernel. Zeros are an edge that does not move with the observer.
+New events lie at the open border of time, where the taps reach beyond the data. The padding there
+matters as much as the kernel. Zeros are an edge that does not move with the observer.
 `open_padding: extrapolate` continues the fields instead, which makes differences one-sided. Points
 within a margin of the borders of space do not count.
 
-All models have the same windows, data, steps, and number of parameters. For each of them the same
-search chooses, on validation data at rest, a variant (the order of derivatives, or the width of the
-networks that make kernels), the padding and the learning rate: it changes one of them at a time,
-and ends when no change is better.
+All models have the same windows, data, steps, and number of parameters. For each model the same
+search chooses three options on validation data at rest:
+
+- a variant: the order of derivatives, or the width of kernel networks;
+- the padding;
+- the learning rate.
+
+It changes one of them at a time, and ends when no change is better.
 """
 
 
@@ -88,7 +101,7 @@ def write_page(results: Results, folder: Path) -> Path:
     animate_collision(folder / "figures" / "boosts.gif")
     records.save(folder / "boosts.json", results.all_records())
     path = folder / "boosts.md"
-    write_text(path, "\n".join(lines).rstrip() + "\n")
+    write_text(path, page_text(lines))
     return path
 
 
@@ -101,8 +114,9 @@ def _section(results: Results, task: str) -> list[str]:
     if not found:
         return lines
     lines += [
-        "Relative error of new events by rapidity of the observer: mean over seeds, and half the "
-        "distance of the best and the worst. Variant, padding and rate were chosen at rest.",
+        f"{_lowest(results, task, found)} "
+        "Relative error of new events by rapidity of the observer: mean over seeds, ± half the "
+        "distance between the best and the worst. Variant, padding and rate were chosen at rest.",
         "",
         *_table(results, task, found),
         "",
@@ -120,12 +134,31 @@ def _setting_line(setting: Setting) -> str:
     finer = setting.refinement
     window = " × ".join(str(n * finer) for n in (setting.frames_in, *setting.grid))
     return (
-        f"Windows of {window} points at distance {setting.spacing_at(finer):g}, forecasts "
-        f"{setting.frames_out * finer} frames later, margin {setting.margin * finer}; "
-        f"{setting.params:,} parameters, {setting.network.get('blocks')} blocks, "
-        f"{setting.network.get('kernel_size')} taps per axis, {setting.steps} steps of "
-        f"{setting.batch} windows, {setting.seeds} seeds."
+        f"Windows have {window} points with spacing {setting.spacing_at(finer):g}. Forecasts are "
+        f"{setting.frames_out * finer} frames ahead; the margin is {setting.margin * finer} "
+        f"points. Networks: {setting.params:,} parameters, "
+        f"{_count(setting.network.get('blocks'), 'block')}, "
+        f"{setting.network.get('kernel_size')} taps per axis. Training: {setting.steps} steps, "
+        f"batch {setting.batch}, {_count(setting.seeds, 'seed')}."
     )
+
+
+def _lowest(results: Results, task: str, found: Sequence[Record]) -> str:
+    """Which model is the best for the fastest observer, the persistence forecast included."""
+    setting = results.settings[task]
+    fastest = setting.rapidities[-1]
+    errors: dict[str, list[float]] = {}
+    for record in found:
+        label = results.models[record.model].label
+        errors.setdefault(label, []).append(record.error(fastest))
+        if record.persistence:
+            errors["the persistence forecast"] = [record.persistence[-1]]
+    best = min(errors, key=lambda label: sum(errors[label]) / len(errors[label]))
+    return f"**Lowest error at rapidity {fastest:g}: {best}.**"
+
+
+def _count(number: object, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _table(results: Results, task: str, found: Sequence[Record]) -> list[str]:
@@ -141,7 +174,7 @@ def _table(results: Results, task: str, found: Sequence[Record]) -> list[str]:
             rows.append(_row([results.models[key].label, *cells]))
     if trained := [r for r in found if r.persistence]:
         cells = [f"{error:.3f}" for error in trained[0].persistence]
-        rows.append(_row(["the last known frame stays", *cells, "", ""]))
+        rows.append(_row(["persistence forecast", *cells, "", ""]))
     return rows
 
 
@@ -163,11 +196,11 @@ def score(values: Sequence[float]) -> str:
 
 def _limits(results: Results) -> list[str]:
     """Where differential kernels lose: coarse grids, fast observers, long displacements."""
-    lines = ["## Where they lose, and longer training", ""]
+    lines = ["## Limits of differential kernels", ""]
     for task, setting in results.settings.items():
         groups: list[tuple[str, str, Callable[[Record], float]]] = [
-            ("distance of points", "resolution", lambda r: r.spacing),
-            ("forecast later by", "displacement", lambda r: r.displacement),
+            ("spacing", "resolution", lambda r: r.spacing),
+            ("time ahead", "displacement", lambda r: r.displacement),
             ("factor of steps", "steps", lambda r: r.prolongation),
         ]
         for title, part, value in groups:
@@ -175,7 +208,7 @@ def _limits(results: Results) -> list[str]:
             if not more:
                 continue
             same = [r for r in results.finished(task, "models") if r.model in setting.refined]
-            lines += [f"{TITLES.get(task, task)}: {REASONS[part]}", ""]
+            lines += [f"{HEADINGS[part]} ({task}). {REASONS[part]}", ""]
             lines += [_row([title, "model", "at rest", f"rapidity {MOVING:g}", "ratio"])]
             lines += ["|---:|---|---:|---:|---:|"]
             for size in sorted({value(r) for r in (*same, *more)}):
@@ -187,24 +220,29 @@ def _limits(results: Results) -> list[str]:
     return [*lines, DISCONTINUITIES, ""]
 
 
+HEADINGS = {
+    "resolution": "**On finer grids the excess error of differential kernels falls**",
+    "displacement": "**Errors grow with the length of the forecast**",
+    "steps": "**Longer training**",
+}
+
 REASONS = {
-    "resolution": "the same region of spacetime with other distances of points, and the same taps. "
-    "Options are those chosen on the grid of the comparison. On coarse grids "
-    "differences are poor, above all for contracted solitons. On fine grids the same taps see less "
-    "of the past, so errors at rest may grow. Networks are trained anew on each grid. So the "
-    "excess in a moving frame is that of the differences and of what they learned otherwise. It "
+    "resolution": "All grids cover the same region of spacetime, with the same number of taps. "
+    "Options are those chosen on the grid of the comparison. On coarse grids differences are poor, "
+    "above all for contracted solitons. On fine grids the taps see less of the past, so errors at "
+    "rest may grow. Networks are trained anew on each grid. So the excess in a moving frame has "
+    "two parts: the error of the differences, and the differences between the trained networks. It "
     "falls, but more slowly than at second order. A network with the same weights on finer grids "
     "converges at the rate of its differences (tests/kernels/test_differential.py).",
-    "displacement": "a forecast that is later by more has to be continued farther from what the "
-    "taps see.",
-    "steps": "the same models, trained for longer.",
+    "displacement": "A forecast further ahead has to extrapolate further beyond the taps.",
+    "steps": "Options are those chosen with the shortest training.",
 }
 
 DISCONTINUITIES = """\
-Differences need fields that are smooth at the distance of points. A kink contracted at rapidity 1
-is few points wide, and errors there are those of the last column of the first table. Shocks and
-jumps are worse: they are not resolved on any grid. The [theory](explanation/theory.md) has numbers
-for discs."""
+Differences need fields that are smooth on the scale of the spacing. A kink contracted at rapidity 1
+is only a few points wide; its errors are in the last column of the first table. Shocks and jumps
+are worse, since no grid resolves them. The
+[theory](explanation/theory.md#where-differential-kernels-lose) has numbers for discs."""
 
 
 def _ratio(own: Sequence[Record]) -> list[str]:
@@ -224,7 +262,8 @@ def _effort(results: Results) -> list[str]:
     return [
         "## How it was measured",
         "",
-        f"{len(done)} trainings in [boosts.json](boosts.json), {hours:.1f} hours one after the "
-        "other, beside other work. " + " ".join(f"Machine: {m}." for m in machines),
+        f"There are {len(done)} trainings in [boosts.json](boosts.json). One after the other they "
+        f"take {hours:.1f} hours, on a machine with other load. "
+        + " ".join(f"Machine: {m}." for m in machines),
         "",
     ]

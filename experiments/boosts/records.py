@@ -31,7 +31,7 @@ class Record:
         valid: least error on the validation split, at rest; None if training diverged.
         rapidities: of the observers.
         errors: relative error of new events, for each observer.
-        persistence: that of the forecast that the last known frame stays.
+        persistence: that of the persistence forecast.
         diverged: why there are no errors, if so.
     """
 

@@ -1,4 +1,4 @@
-"""What the study was made to find out, and whether it holds for every seed, whoever wins."""
+"""What the study was made to find out, and whether it holds for every seed."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Outcome:
 
     @property
     def seconds_per_step(self) -> float | None:
-        """Measured side by side, or else in its own run; None if it diverged."""
+        """From interleaved timings, or else in its own run; None if it diverged."""
         if self.record.measured is None:
             return None
         return self.seconds or self.record.measured.seconds_per_step

@@ -14,6 +14,7 @@ from cscnn.forecasting import Run
 from cscnn.forecasting.evaluation.results import Samples
 from cscnn.viz import draw_kernel_story, plot_comparison, plot_rollouts
 from cscnn.viz.figures import save
+from experiments.markdown import page_text
 from experiments.paper import figures
 from experiments.paper.claims import Evidence, claims
 from experiments.paper.outcomes import Outcome
@@ -22,6 +23,7 @@ from experiments.paper.results import Results
 from experiments.paper.tables import (
     borrowed_rates,
     effort,
+    lowest,
     machine_line,
     model_table,
     rotation_table,
@@ -54,7 +56,7 @@ def write_page(results: Results, tasks: Sequence[str], folder: Path) -> Path:
         ]
     lines += [*page.ablated(), *page.forecasts(), *page.kernels()]
     path = folder / "results.md"
-    write_text(path, "\n".join(lines).rstrip() + "\n")
+    write_text(path, page_text(lines))
     return path
 
 
@@ -113,7 +115,8 @@ class Page:
     def _tables(self, by_task: dict[str, list[Outcome]]) -> list[str]:
         lines = []
         for task, outcomes in by_task.items():
-            lines += [f"### {task}", "", *model_table(outcomes, self.setting(task)), ""]
+            table = model_table(outcomes, self.setting(task))
+            lines += [f"### {task}", "", *lowest(outcomes), *table, ""]
         return lines
 
     # --- sections ---------------------------------------------------------------------------------
@@ -124,11 +127,13 @@ class Page:
         name = results.study.name
         every = [outcome for task in self.tasks for outcome in results.outcomes(task)]
         discussed = (self.folder / "results_discussion.md").is_file()
-        comments = " What we make of it: [discussion](results_discussion.md)." if discussed else ""
+        comments = " See also the [discussion](results_discussion.md)." if discussed else ""
         lines = [
             f"# Results: the paper's experiments at size `{name}`",
             "",
-            f"Written by `python -m experiments.paper --preset {name}`.{comments}",
+            "After this page you know the errors and costs of all networks on the tasks of the "
+            f"paper, at a reduced size.{comments} Written by "
+            f"`python -m experiments.paper --preset {name}`.",
             "",
             f"{METHOD}{self._timings(every)}.",
             "",
@@ -162,7 +167,7 @@ class Page:
 
     def verdicts(self) -> list[str]:
         """What was expected, and whether it holds."""
-        lines = ["## What was expected, and what was found", ""]
+        lines = ["## Expectations and findings", ""]
         lines += ["| task | statement | holds | numbers |", "|---|---|---|---|"]
         for task, outcomes in self.scaling.items():
             setting = self.setting(task)
@@ -213,9 +218,9 @@ class Page:
         return [
             "## Symmetry of the trained models",
             "",
-            "The paper's relative error under rotations and boosts of inputs by interpolation "
-            "([what is measured](guides/evaluation.md)), and test errors of the same events for "
-            "other observers.",
+            "The first figure shows the paper's relative equivariance error under rotations and "
+            "boosts, by interpolation ([definition](guides/evaluation.md#symmetry)). The second "
+            "shows test errors of the same events for other observers.",
             "",
             *self._picture("equivariance", equivariance, alt),
             *self._picture("frames", observers, "relative test error by frame of the observer"),
@@ -281,7 +286,8 @@ class Page:
         """What implicit kernels lack."""
         lines = ["## Kernels", ""]
         for name, caption in draw_kernel_story(self.pictures):
-            lines += [f"![{caption}](figures/{name})", "", caption, ""]
+            alt = caption.partition(". ")[0]
+            lines += [f"![{alt}](figures/{name})", "", f"*{caption}*", ""]
         return lines
 
 
@@ -295,23 +301,27 @@ def _rollouts(outcomes: Sequence[Outcome], task: str) -> Any | None:
     return plot_rollouts(curves, persistence=persistence, title=task) if curves else None
 
 
-METHOD = (
-    "Every model has the same budget of parameters and sees the same windows in the same order "
-    "for the same number of steps (AdamW, cosine schedule, gradients clipped at norm 1), "
-    "unless said otherwise. Ours is told the constant vectors of its task (the direction of "
-    "buoyancy, the displacement from input to target), which others are not; the ablations say "
-    "what that does. Learning rates are chosen on the validation split at the middle training "
-    "size, and more of them (in brackets) are tried while the best is the least or the "
-    "largest; `≤` and `≥` mark the ends of that search. Errors are mean squares of one step on "
-    "the test split, in units of the variance of each field; relative errors are roots, in "
-    "units of the target. `±` is half the distance of best and worst seed. Seconds per step "
-    "are those of a forward and a backward pass"
-)
+METHOD = """\
+## How it was measured
+
+- **Training.** All models of a task have the same budget of parameters. They see the same windows
+  in the same order for the same number of steps, unless stated otherwise. The optimiser is AdamW
+  with a cosine schedule; gradients are clipped at norm 1.
+- **Inputs.** Ours gets the constant vectors of its task: the direction of buoyancy, or the
+  displacement from input to target. The others do not. The ablations show the effect.
+- **Learning rates** are chosen on the validation split at the middle training size. Further rates
+  (in brackets) are tried while the best one is the smallest or the largest. `≤` and `≥` mark the
+  ends of that search.
+- **Errors** are mean squared errors of one step on the test split, in units of the variance of each
+  field. Relative errors are root mean square errors, in units of the target. `±` is half the
+  distance between the best and the worst seed.
+- **Seconds per step** are those of a forward and a backward pass\
+"""
 
 EQUAL_TIME = (
     "## Error at equal training time",
     "",
-    "Networks whose steps are cheaper than ours take more of them, so that they compute about as "
-    "long, with the same learning rates and the largest training set. Slower ones take the same "
-    "steps as ours.",
+    "Networks with cheaper steps than ours are trained for more steps, so that the training time "
+    "is about the same. Learning rates are unchanged; the training set is the largest. Slower "
+    "networks take the same number of steps as ours.",
 )

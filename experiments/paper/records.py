@@ -119,7 +119,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of training steps that were measured side by side.
+    """Seconds of training steps from interleaved timings.
 
     Attributes:
         machine: on which.

@@ -116,7 +116,7 @@ class Results:
     # --- outcomes ---------------------------------------------------------------------------------
 
     def outcomes(self, task: str, part: str = "") -> list[Outcome]:
-        """What is there of a part, or of all parts, with the seconds measured side by side."""
+        """What is there of a part, or of all parts, with the seconds of interleaved timings."""
         seconds = self.seconds(task)
         trials = self.study.trials(task, self.rates(task), part) if part else self.trials(task)
         return [
@@ -131,12 +131,12 @@ class Results:
         ]
 
     def timing(self, task: str) -> Timing | None:
-        """Seconds of steps that were measured side by side, if they were."""
+        """Seconds of steps from interleaved timings, if there are any."""
         own = Archive.find(self.file(f"{task}-timing")).timings.get(task)
         return own or self.known.timings.get(task)
 
     def seconds(self, task: str) -> dict[str, float]:
-        """Contender -> seconds of a step, of those that were measured side by side as they are."""
+        """Contender -> seconds of a step, of those with interleaved timings, as they are."""
         timing = self.timing(task)
         if timing is None:
             return {}

@@ -67,8 +67,8 @@ def effort(outcomes: Sequence[Outcome]) -> list[str]:
     seconds = sum(o.steps * (o.seconds_per_step or 0.0) for o in done)
     machines = Counter(machine_line(o.record.machine) for o in done if o.record.machine)
     sentences = [
-        f"{len(done)} trainings; their steps take {seconds / 3600:.1f} hours, one training at a "
-        "time; data, validation and measurements come on top.",
+        f"The steps of all {len(done)} trainings take {seconds / 3600:.1f} hours, one training at "
+        "a time. Simulation, validation and measurements are not included.",
         *(f"Machine of {count} of them: {name}." for name, count in machines.most_common()),
     ]
     return [" ".join(sentences), ""]
@@ -94,6 +94,24 @@ def model_table(outcomes: Sequence[Outcome], setting: Setting) -> list[str]:
             cells += _properties(measured, setting, seconds[key])
         rows.append(_row([label, *cells]))
     return [*rows, *_persistence(outcomes)]
+
+
+def lowest(outcomes: Sequence[Outcome]) -> list[str]:
+    """The caption of a table: which model has the lowest error with the most data."""
+    size = max(o.trajectories for o in outcomes)
+    means = {
+        label: by[size].mean
+        for key, label in labels(outcomes).items()
+        if size in (by := scores(outcomes)[key]) and not by[size].diverged
+    }
+    if not means:
+        return []
+    best = min(means, key=lambda label: means[label])
+    return [
+        f"**Lowest error with {size} simulations: {best}.** Test errors of one step; lower is "
+        "better.",
+        "",
+    ]
 
 
 def _score(score: Score | None, best: float) -> str:
@@ -124,7 +142,7 @@ def _properties(outcomes: Sequence[Outcome], setting: Setting, seconds: float) -
 
 
 def _rate(outcome: Outcome, setting: Setting) -> str:
-    """A learning rate, and whether it is the least or the largest of a search."""
+    """A learning rate, and whether it is the smallest or the largest of a search."""
     rate, tried = outcome.record.plan.rate, (*setting.rates, *setting.further_rates)
     if outcome.borrowed or min(tried) == max(tried):
         return f"{rate:g}"
@@ -143,7 +161,8 @@ def _persistence(outcomes: Sequence[Outcome]) -> list[str]:
     text = "no model of the largest size has finished"
     if largest:
         best, one_step = min(largest, key=lambda pair: pair[1].scaled_mse)
-        text = f"the best run here, of {best.label}, {one_step.total['relative_l2']:.3g}"
+        error = one_step.total["relative_l2"]
+        text = f"the best run of the table ({best.label}) has {error:.3g}"
     return ["", f"The persistence forecast has a relative error of {persistence:.3g}; {text}."]
 
 
@@ -167,7 +186,8 @@ def borrowed_rates(outcomes: Sequence[Outcome]) -> list[str]:
     if not names:
         return []
     return [
-        f"With the middle training size. {', '.join(names)} have the learning rate of the network "
-        "that they vary; their own might suit them better.",
+        "These networks are trained on the middle training size. Some have the learning rate of "
+        "the network that they vary; a rate of their own might suit them better: "
+        f"{', '.join(names)}.",
         "",
     ]

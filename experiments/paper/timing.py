@@ -21,7 +21,7 @@ from experiments.paper.plan import Trial
 from experiments.paper.records import Timing
 from experiments.paper.results import Results
 
-#: Timings of each model side by side.
+#: Interleaved timings of each model.
 ROUNDS = 10
 
 
@@ -62,7 +62,7 @@ def _fresh(trial: Trial, results: Results) -> Forecaster:
 
 
 def compare_seconds(trials: Sequence[Trial], results: Results, threads: int, bar: Bar) -> Timing:
-    """Seconds of a step of each model, side by side in one process.
+    """Seconds of a step of each model, from interleaved timings in one process.
 
     The minimum of interleaved timings, as other work only adds. A median would be that of a slow
     minute for some models and of a fast one for others.

@@ -26,7 +26,7 @@ def test_every_benchmark_has_a_section_in_order(benchmarks):
     titles = [line[3:] for line in page.splitlines() if line.startswith("## ")]
     assert titles == [entry.title for entry in benchmarks]
     assert page.count("| a case | ours | 12.30 ms | +4% | 0.50 |") == len(benchmarks)
-    assert "Each time is the minimum of 10 timings." in page
+    assert "- **time**: the minimum of 10 interleaved timings" in page
     assert "Machine: processor abacus, torch threads 2." in page
     assert not [line for line in page.splitlines() if len(line) > 100]
 

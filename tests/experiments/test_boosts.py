@@ -135,7 +135,9 @@ def test_the_page_has_the_numbers_and_says_what_is_missing(
     assert len(records.load(tmp_path / "boosts.json")) == len(finished.all_records())
     more = {"sine_gordon": replace(SETTING, seeds=2)}
     text = write_page(Results(more, MODELS, finished.out), tmp_path).read_text(encoding="utf-8")
-    assert "Not finished: 2 trainings of the part models; 1 trainings of the part res" in text
+    assert all(len(line) <= 100 or line.startswith(("|", "!")) for line in text.split("\n"))
+    missing = "Not finished: 2 trainings of the part models; 1 trainings of the part res"
+    assert missing in " ".join(text.split())
 
 
 def test_persistence_repeats_the_last_known_frame() -> None:

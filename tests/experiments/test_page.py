@@ -23,7 +23,10 @@ pytestmark = pytest.mark.usefixtures("no_kernels")
 
 
 def text_of(results: Results, folder: Path) -> str:
-    return write_page(results, ["sine_gordon"], folder).read_text(encoding="utf-8")
+    """The page, without its line breaks."""
+    text = write_page(results, ["sine_gordon"], folder).read_text(encoding="utf-8")
+    assert all(len(line) <= 100 or line.startswith(("|", "!")) for line in text.split("\n"))
+    return " ".join(text.split())
 
 
 @pytest.mark.slow
@@ -36,6 +39,7 @@ def test_a_second_run_only_draws(finished: Results, tmp_path: Path) -> None:
         assert (tmp_path / "figures" / f"results_{name}.png").stat().st_size > 1000
     assert "![What kernels lack](figures/kernels.png)" in text
     assert "Written by `python -m experiments.paper --preset tiny`." in text
+    assert "**Lowest error with " in text
     assert "| ours, blind |" in text
     assert "backgrounds help" in text
     assert "ours is ahead of every baseline (1) at equal training time" in text

@@ -2,7 +2,7 @@
 
 The points of a grid are the centres of equal cells that fill a box. A coarser grid fills the same
 box with fewer, larger cells. So both maps are symmetric about the centre of the box, whatever the
-number of points, and they commute with rotations by quarter turns and reflections of the box. They
+number of points, and they commute with rotations by 90 degrees and reflections of the box. They
 commute with translations by whole coarse cells, which are translations of the fine grid if the
 number of points is divisible by the factor.
 

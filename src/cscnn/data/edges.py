@@ -30,7 +30,7 @@ MOST = 1 << 24  #: edges that a process keeps in memory
 
 
 def edges_key(search: NeighbourSearch, positions: np.ndarray) -> str:
-    """Hexadecimal digits that depend on positions and on what decides who hears whom."""
+    """Hexadecimal digits that depend on positions and on the options of the neighbour search."""
     options = {**to_json(search), "weighted": None, "version": VERSION}
     used = search.radius if search.by == "radius" else search.neighbours
     options |= {"radius": None, "neighbours": None, "reach": used}
@@ -91,7 +91,7 @@ class EdgeStore:
 
 
 def write_pairs(path: Path, edges: Edges) -> None:
-    """Write who hears whom, whole or not at all."""
+    """Write receivers and senders, completely or not at all."""
     pairs = torch.stack([edges.receiver, edges.sender]).int().numpy()
     packed = io.BytesIO()
     np.savez(packed, pairs=pairs, checksum=_checksum(path, pairs))
@@ -99,7 +99,7 @@ def write_pairs(path: Path, edges: Edges) -> None:
 
 
 def read_pairs(path: Path, points: int) -> tuple[Tensor, Tensor] | None:
-    """Receivers and senders among so many points; None if there is no such file or it is damaged.
+    """Receivers and senders among a number of points; None if the file is missing or damaged.
 
     Args:
         path: what `write_pairs` has written.

@@ -169,7 +169,7 @@ def _fill(
     datasets: dict[str, Any],
     layout: Layout,
 ) -> None:
-    """The numbers of a file; errors of whoever makes the trajectories stay as they are."""
+    """The numbers of a file; errors of the iterator of trajectories are not changed."""
     count = 0
     for trajectory in trajectories:
         _check_real(trajectory, int(indices[count]))

@@ -20,7 +20,7 @@ def list_files(paths: Paths) -> list[Path]:
     A folder stands for the ``.h5`` and ``.hdf5`` files in it, a pattern (``*``, ``?``, ``[...]``,
     and ``**`` for any folders) for the files that match. Both are sorted so that 2 comes before
     10. A text with commas is a list; lists keep their order. A file that exists is itself,
-    whatever its name looks like. Files that do not exist are left to whoever opens them.
+    whatever its name looks like. Files that do not exist are errors when they are opened.
 
     Args:
         paths: one of these, or a list.

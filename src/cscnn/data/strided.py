@@ -1,4 +1,4 @@
-"""Views of trajectories with more time between frames: every so many of the stored ones."""
+"""Views of trajectories with more time between frames: every n-th of the stored ones."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Strides:
         return range(self.low, self.high + 1)
 
     def span(self, frames: int) -> int:
-        """Stored frames that a window of so many frames reaches over, at most."""
+        """Stored frames that a window of this number of frames reaches over, at most."""
         return 1 + (frames - 1) * self.high
 
     def seen(self, header: Header) -> Header:

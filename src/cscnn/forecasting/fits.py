@@ -81,7 +81,7 @@ def check_input(x: Tensor, known: Tensor, task: Task, points: Points | None) -> 
 
 
 def check_steps(task: Task, steps: int) -> None:
-    """Raise unless a forecast can have so many frames; after a gap it cannot be fed back."""
+    """Raise unless a forecast can have this many frames; after a gap it cannot be fed back."""
     check_int("steps", steps, low=1)
     if task.gap and steps > task.frames_out:
         raise ValueError(

@@ -75,14 +75,14 @@ class Forecaster(nn.Module):
             with edges, see `cscnn.networks.CSPointNet`.
         task: what is forecast.
         units: in which the network computes; by default those of the data.
-        coarsen: the network sees means over cells of so many points per axis of the data.
+        coarsen: points per axis of the cells over which the network sees means of the data.
         predicts: ``"state"``, or ``"change"``: then the output of the network, times
             ``units.change`` of each field, is added to the newest known frame. With time as an axis
             of the grid it is added to the input at the same point, as the output is displaced by
             ``frames_out`` frames. Forecasts, losses and metrics are those of the state.
         constraints: what every predicted state obeys, e.g. ``{"velocity": "divergence_free"}``, see
             `Constraint`.
-        stride: the network sees every so many of the frames of the data, or a range of strides.
+        stride: stored frames from one frame of the network to the next, or a range of strides.
 
     Example:
         >>> from cscnn.forecasting import Field, Task

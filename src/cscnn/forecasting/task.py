@@ -35,7 +35,7 @@ from cscnn.networks.pointnet import Neighbourhood
 
 #: Frames that are seen, unless told otherwise.
 FRAMES_IN = 4
-#: With time as an axis of the grid: at most so many, or half a trajectory.
+#: With time as an axis of the grid: largest number of frames, or half a trajectory.
 SPACETIME_FRAMES = 16
 ONE_BY_ONE = Strides()  #: consecutive frames
 

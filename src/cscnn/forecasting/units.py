@@ -67,7 +67,7 @@ class Units:
 
         Args:
             source: trajectories of the training split.
-            trajectories: use the first so many only.
+            trajectories: number of trajectories to use, from the first on.
             displacements: frames over which changes are measured, see `Task.displacements`.
             stride: stored frames from one of these frames to the next, or a range. In a range the
                 time between frames is given, and scaled for strides that are all as frequent.

@@ -47,7 +47,7 @@ class Windows(Dataset[Window]):
     """Pairs of known and target frames.
 
     In mode ``"random"`` every trajectory gives ``per_trajectory`` windows that start at random: a
-    function of (seed, epoch, index), whoever asks and in whatever order. In mode ``"all"`` every
+    function of (seed, epoch, index), in any process and any order. In mode ``"all"`` every
     window is there once, in order. With time as an axis of the grid a frame is a slice of it.
 
     With a stride, windows begin at any stored frame. If strides are a range, a random window draws
@@ -59,7 +59,7 @@ class Windows(Dataset[Window]):
         task: what to predict; by default the task of the data, see `Task.from_header`.
         mode: ``"random"`` or ``"all"``.
         per_trajectory: windows per trajectory and epoch; by default as many as there are.
-        trajectories: use the first so many only.
+        trajectories: number of trajectories to use, from the first on.
         unroll: forecasts in a row that the target serves.
         stride: stored frames from one frame of a window to the next, or a range ``(low, high)``.
         seed: of the random starts and strides, and of the transform.

@@ -47,7 +47,7 @@ def radius_edges(
         weights: (N,) share of each sender in an integral.
         period: for each axis its period, or None where it has no end: a torus, a cylinder.
         shape: ``"ball"``, or ``"box"`` for the largest coordinate difference.
-        loops: whether a point hears itself.
+        loops: whether a point is its own neighbour.
 
     Example:
         >>> import torch

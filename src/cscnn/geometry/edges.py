@@ -1,4 +1,4 @@
-"""`Edges`: who hears whom, from where, and through which change of frame.
+"""`Edges`: senders and receivers, their relative positions, and changes of frames.
 
 Convolution on point clouds and on curved spaces is one sum over edges,
 
@@ -249,7 +249,7 @@ class Edges:
 
     @cached_property
     def _similar(self) -> tuple[Group, ...]:
-        """Receivers of similar degree side by side, those with most edges first."""
+        """Receivers of similar degree in one group, those with most edges first."""
         by_receiver = torch.argsort(self.receiver, stable=True)
         receivers = torch.argsort(self.degree, descending=True, stable=True)
         first = (self.degree.cumsum(0) - self.degree)[receivers]
@@ -277,7 +277,7 @@ class Edges:
         return self
 
     def groups(self, limit: int) -> Iterator[Group]:
-        """Receivers of similar degree side by side, at most about ``limit`` edges at a time.
+        """Receivers of similar degree in one group, at most about ``limit`` edges at a time.
 
         Receivers without edges are in no group.
         """

@@ -90,14 +90,14 @@ class NeighbourSearch:
     def joining(
         self, points: Tensor, receiver: Tensor, sender: Tensor, weights: Tensor | None = None
     ) -> Edges:
-        """The same edges, if it is known already who hears whom: (E,) indices."""
+        """The same edges, if receivers and senders are known already: (E,) indices."""
         return joining_edges(points, receiver, sender, weights=weights, period=self.period)
 
 
 def _typical_radius(
     clouds: Sequence[Tensor], count: int, period: Sequence[float | None] | None
 ) -> float:
-    """The mean distance of the farthest of so many neighbours, to three digits."""
+    """The mean distance of the farthest of a number of neighbours, to three digits."""
     farthest = []
     for points in clouds:
         edges = nearest_edges(points, count, period=period)

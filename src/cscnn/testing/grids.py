@@ -37,7 +37,7 @@ def grid_equivariance_errors(
 
     Returns:
         ``"translation"``: cyclic shifts by a random number of points along each axis (expect it to
-        hold for circular padding only); ``"point group"``: the rotations by quarter turns, flips
+        hold for circular padding only); ``"point group"``: the rotations by 90 degrees, flips
         and permutations of axes in `grid_symmetries`.
     """
     check_algebra(algebra)

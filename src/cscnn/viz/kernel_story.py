@@ -58,12 +58,13 @@ def _panels(group: str, metric: tuple[int, ...]) -> tuple[Figure, str]:
     figure = plot_kernels({titles[k]: kernel for k, kernel in kernels.items()}, resolution=41)
     cone = " Dotted lines are the light cone." if len(set(metric)) == 2 else ""
     caption = (
-        f"Random kernels of {group} with the initial weights of a new network, the paper's "
-        "implicit one on the left and a complete one on the right. A panel shows how one input "
-        "component (column: scalar 1, vector e1, e2, bivector e12) feeds one output component "
-        "(row), by the position of the sender; red is positive, blue negative, grey zero by "
-        "symmetry, the number is the largest value. The four panels in the middle map vectors to "
-        "vectors: off their diagonal the implicit kernel is zero, the complete one is not."
+        f"Random kernels of {group}: the paper's implicit one (left) and a complete one (right). "
+        "They have the initial weights of a new network. A panel shows how one input component "
+        "(column) feeds one output component (row), by the position of the sender. Components are "
+        "the scalar 1, the vector e1, e2 and the bivector e12. Red is positive, blue negative, "
+        "grey zero by symmetry; the number is the largest value. The four panels in the middle "
+        "map vectors to vectors. Off their diagonal the implicit kernel is zero, the complete one "
+        "is not."
         f"{cone}"
     )
     return figure, caption
@@ -88,10 +89,10 @@ def _radial() -> tuple[Figure, str]:
     )
     caption = (
         "Radial functions of random kernels, each divided by its largest value. A steerable kernel "
-        "is a sum of fixed matrices of v, each times a function of |v|: α acts on each grade as it "
+        "is a sum of fixed matrices of v, each times a function of |v|. α acts on each grade as it "
         "is, β stretches along v, γ raises the grade by v, δ lowers it. In the implicit kernel all "
-        "α are multiples of one function and all γ and δ of another, so that the lines lie on each "
-        "other, and there is no β; in the complete kernel all differ. Independent functions "
+        "α are multiples of one function, all γ and δ are multiples of another, and there is no β. "
+        "In the complete kernel all functions differ. Independent functions "
         f"(numerical rank): {', '.join(ranks)}."
     )
     return figure, caption

@@ -1,4 +1,4 @@
-"""Reading trajectories, whoever wrote them: files of this library, PDEArena and The Well."""
+"""Readers of trajectories: files of this library, of PDEArena and of The Well."""
 
 from __future__ import annotations
 

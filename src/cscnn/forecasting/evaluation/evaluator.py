@@ -203,7 +203,7 @@ class Evaluator:
         """Errors by step, and the first trajectory for pictures.
 
         Args:
-            count: use the first so many trajectories.
+            count: number of trajectories, from the first on.
             steps: frames to forecast; by default all there are to compare with.
         """
         start, steps = self.task.frames_in, self.steps(steps)

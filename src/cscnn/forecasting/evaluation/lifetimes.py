@@ -51,7 +51,7 @@ def correlation_frames(
 
 
 def time_of(frames: float, times: Sequence[float]) -> float:
-    """The time after so many predicted frames, by linear interpolation.
+    """The time after a number of predicted frames, by linear interpolation.
 
     Args:
         frames: from 0 on.

@@ -31,7 +31,7 @@ from cscnn.forecasting.windows import Window
 
 RAPIDITIES = (0.0, 0.25, 0.5, 0.75)
 
-#: Solutions are drawn at most so many times for each that is wanted.
+#: Largest number of solutions drawn for each that is wanted.
 TRIES = 100
 
 Fields = dict[str, Tensor]
@@ -77,7 +77,7 @@ def rotated_errors(
         forecaster: in physical units.
         window: a batch of data.
         axes: names of the axes.
-        limit: try at most so many symmetries, the identity first.
+        limit: largest number of symmetries to try, the identity first.
         progress: wraps the sequence of symmetries.
     """
     task = forecaster.task

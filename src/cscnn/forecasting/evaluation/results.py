@@ -30,7 +30,7 @@ class OneStepErrors:
         total: of all fields together, see `Metric.pooled`.
         scaled_mse: mean square error in the units of the forecaster: the loss ``"mse"``.
         fields: of each field.
-        persistence: of the forecast that the last known frame stays.
+        persistence: of the persistence forecast, which repeats the last known frame.
     """
 
     total: Errors

@@ -124,7 +124,7 @@ def point_group_error(
         forecaster: in float64 for exact results.
         x: inputs.
         group: by default that of the kernels, else O.
-        limit: try at most so many elements, chosen at random.
+        limit: largest number of elements to try, chosen at random.
         seed: of the choice.
     """
     task, algebra = forecaster.task, forecaster.task.algebra

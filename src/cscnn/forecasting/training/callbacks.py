@@ -50,7 +50,7 @@ class RunFolder(Checkpoint):  # so that it is told after the metrics are known
     Args:
         folder: of the run.
         data: what the run learns from, kept in the state.
-        patience: stop after so many epochs without improvement.
+        patience: number of epochs without improvement after which training stops.
     """
 
     def __init__(self, folder: Path, data: DataIdentity, patience: int | None = None):

@@ -48,8 +48,8 @@ class DataConfig:
         gap: frames (after the stride) between the newest that the model sees and the first that it
             predicts, for direct forecasts of a later time. Such forecasts cannot be fed back.
         per_trajectory: random windows per trajectory and epoch; by default as many as there are.
-        trajectories: use the first so many of the training file only.
-        valid_windows: validate on at most so many windows, evenly spread.
+        trajectories: number of training trajectories to use, from the first on.
+        valid_windows: largest number of validation windows, evenly spread.
         augment: turn and reflect training windows by random symmetries of the grid.
         open_padding: what the network sees beyond open borders: zeros, replicate, or extrapolate,
             which differential kernels need.
@@ -65,9 +65,9 @@ class DataConfig:
             not told, for comparison.
         batch: windows per step, over all devices.
         workers: processes that load data, per device.
-        radius: of data on points: a point hears those within this distance. By default such that
-            it hears about 24.
-        neighbours: of data on points: a point hears so many nearest ones instead, itself included.
+        radius: of data on points: neighbours of a point are those within this distance. By
+            default it has about 24 of them.
+        neighbours: of data on points: number of nearest neighbours instead, itself included.
     """
 
     train: list[str] | str = ""
@@ -168,7 +168,7 @@ class TrainerConfig:
         accumulate: batches whose gradients are added up for one step.
         precision: 32, 64, bf16-mixed, 16-mixed or bf16-true, which has weights of 16 bits too.
         compile: torch.compile the model.
-        patience: stop after so many epochs without improvement.
+        patience: number of epochs without improvement after which training stops.
         accelerator: cpu, gpu, mps or auto.
         devices: per node.
         nodes: machines.

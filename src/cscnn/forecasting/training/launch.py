@@ -104,7 +104,7 @@ def let_parent_tell() -> None:
 
 
 def start_loader(parent: int, number: int) -> None:
-    """Called in a process that loads data: it hears of no Ctrl-C, and ends with its parent.
+    """Called in a process that loads data: it ignores Ctrl-C, and ends with its parent.
 
     Errors of loading go to the parent. What is left to report here is that it has gone away.
     """

@@ -42,7 +42,7 @@ class LearningConfig:
     recompute_steps: bool = False
 
     def check(self, epochs: int) -> None:
-        """Raise for what is impossible in a run of so many epochs."""
+        """Raise for options that are impossible in a run of this number of epochs."""
         get_loss(self.loss)
         check_int("training.unroll", self.unroll, low=1)
         check_int("training.grow", self.grow, low=0)
@@ -69,7 +69,7 @@ class LearningConfig:
         """How a batch is unrolled: a function of these numbers only, so that resuming is exact.
 
         With pushforward the number of steps is drawn for each batch. If it were the same for all,
-        nothing would ask for a good first step: a network learns a cycle of so many steps instead.
+        nothing would ask for a good first step: a network would learn a cycle of K steps.
 
         Args:
             epoch: its number.

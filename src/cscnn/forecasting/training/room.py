@@ -24,7 +24,7 @@ def training_copies(config: TrainConfig) -> int:
 
 
 def check_budget(config: TrainConfig) -> None:
-    """Raise if a network of so many parameters cannot be trained, before it is built."""
+    """Raise if a network of this number of parameters cannot be trained, before it is built."""
     if config.model.params is not None:
         weight = BYTES.get(config.trainer.precision, 4)
         _check_memory(config, f"model.params={config.model.params}", config.model.params * weight)

@@ -218,7 +218,7 @@ def best(values: Sequence[float | None]) -> int | None:
 
 
 def verdict(card: Card, runs: Sequence[Contents]) -> Verdict | None:
-    """Who is ahead, whoever it is, and by how much; nothing about one run alone."""
+    """Which run is ahead, and by how much; nothing about one run alone."""
     ranked = sorted((v, i) for i, v in enumerate(card.values) if v is not None)
     if len(ranked) < 2:
         return None
