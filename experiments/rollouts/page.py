@@ -19,19 +19,21 @@ from experiments.rollouts.verdicts import compare
 
 STORY = """# Forecasts that last
 
-A network that is trained on single steps only ever sees true inputs. In a rollout it sees its own
-predictions, and errors grow. This page measures what helps, for our networks and for others, at
+After this page you know which training makes forecasts last, for our networks and for others, at
 the same number of parameters and in the same training time.
+
+A network that is trained on single steps only ever sees true inputs. In a rollout it sees its own
+predictions, and errors grow. Each recipe changes one thing:
 
 - **change**: the network predicts the change since the newest frame, not the state.
 - **noise**: Gaussian noise on the inputs, in units of each field.
 - **unrolled**: the loss is the mean over several steps of the network's own forecast.
-- **pushforward**: each batch draws a number of steps, and only the last of them has a loss and
-  gradients.
+- **pushforward**: each batch draws a number of steps. Only the last step has a loss and gradients.
 - **no divergence**: predicted velocities are projected on flows without divergence.
 
-Learning rates and recipes are chosen for each network by the mean error of rollouts of the
-validation split. The best of ours then meets all others in longer trainings. Errors are relative L² errors of the test split, means over its simulations.
+The learning rate and the recipe of each network are chosen in short trainings, by the mean error of
+rollouts of the validation split. Then the best of ours meets all others in longer trainings. Errors
+are relative L² errors of the test split, means over its simulations.
 """
 
 DIVERGED = "diverged"  #: what stands for numbers of a training that has none
