@@ -281,6 +281,11 @@ class Task:
         unit = tuple(float(axis == self.time_axis) for axis in range(self.dim))
         return (*self.backgrounds, Background("displacement", 1, unit))
 
+    def told(self) -> list[str]:
+        """What the network knows beside the frames, e.g. ``["mask (static)"]``."""
+        given = [f"{g.name} ({g.kind})" for g in self.given]
+        return given + [f"{c.name} (background)" for c in self.constants]
+
     @property
     def frame_channels(self) -> int:
         """Channels of the frames that are seen."""
