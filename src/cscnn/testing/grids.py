@@ -66,7 +66,8 @@ def grid_equivariance_errors(
                 f"{tuple(y.shape[2:-1])}"
             )
         shifts = [
-            step * int(torch.randint(1, max(n // step, 2), (), generator=generator))
+            step
+            * int(torch.randint(1, max(n // step, 2), (), generator=generator))
             * (along or not any(periodic))
             for n, along in zip(shape[2:], periodic, strict=True)
         ]
