@@ -15,9 +15,9 @@ from cscnn.forecasting import Forecaster, Run, Task, Units, train
 from cscnn.forecasting.evaluation import Evaluation, Evaluator
 from cscnn.forecasting.export import export
 from cscnn.forecasting.predict import predict
-from tests.forecasting.given_data import HEADER, TASK, batch, forecaster, make_files
 from cscnn.viz.report.contents import load_runs
 from cscnn.viz.report.summary import heading
+from tests.forecasting.given_data import HEADER, TASK, batch, forecaster, make_files
 from tests.forecasting.training.runs import QUIET, command, config
 
 pytestmark = QUIET

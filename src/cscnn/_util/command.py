@@ -71,11 +71,11 @@ def _told_in_a_line(program: str) -> Iterator[None]:
     """Warnings for users look like errors: without a file and its line."""
     show = warnings.showwarning
 
-    def tell(message: Warning | str, category: type[Warning], *rest: Any) -> None:
+    def tell(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
         if category is UserWarning:
             print(f"{program}: warning: {_line(str(message))}", file=sys.stderr, flush=True)
         else:
-            show(message, category, *rest)
+            show(message, category, *rest, **more)
 
     warnings.showwarning = tell
     try:

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from cscnn.forecasting.task import Task
 
-
 FramesLike = Mapping[str, Tensor | np.ndarray]  #: what `as_tensors` takes
 
 

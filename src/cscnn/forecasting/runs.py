@@ -80,7 +80,10 @@ class Run:
         return open_fields(path)
 
     def metrics(self) -> list[dict[str, float]]:
-        """A dict for each epoch: epoch (from 1), step, unroll, train_loss, valid_loss, lr, seconds."""
+        """A dict for each epoch: epoch, step, unroll, train_loss, valid_loss, lr, seconds.
+
+        Epochs count from 1.
+        """
         with self.file("metrics.csv").open(newline="", encoding="utf-8") as file:
             try:
                 return [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(file)]

@@ -65,20 +65,16 @@ def grid_equivariance_errors(
                 f"the module must keep the grid, it maps {tuple(x.shape[2:-1])} to "
                 f"{tuple(y.shape[2:-1])}"
             )
-        shifts = [
-            step
-            * int(torch.randint(1, max(n // step, 2), (), generator=generator))
-            * (along or not any(periodic))
-            for n, along in zip(shape[2:], periodic, strict=True)
-        ]
+        drawn = [torch.randint(1, max(n // step, 2), (), generator=generator) for n in shape[2:]]
+        moved = [along or not any(periodic) for along in periodic]
+        shifts = [step * int(n) * m for n, m in zip(drawn, moved, strict=True)]
         axes = tuple(range(2, 2 + algebra.dim))
         translation = relative_error(module(x.roll(shifts, axes)), y.roll(shifts, axes))
         point_group = max(
             relative_error(
                 module(transform_on_grid(algebra, g, x)), transform_on_grid(algebra, g, y)
             )
-            for g in grid_symmetries(algebra, shape[2:], spacing, group)
-            if all(modes[i] == modes[int(row.abs().argmax())] for i, row in enumerate(g))
+            for g in grid_symmetries(algebra, shape[2:], spacing, group, modes)
         )
     return {"translation": translation, "point group": point_group}
 

@@ -232,8 +232,8 @@ class TrainConfig:
         if self.model.predict == "change" and self.trainer.precision == "bf16-true":
             raise ValueError(
                 "model.predict=change does not go with trainer.precision=bf16-true: frames of 16 "
-                "bits have three digits, and what changes in a step is lost in their rounding. Take "
-                "bf16-mixed"
+                "bits have three digits, and what changes in a step is lost in their rounding. "
+                "Take bf16-mixed"
             )
         self._check_numbers()
         self._check_devices()
