@@ -165,6 +165,25 @@ def test_points_page_runs(tmp_path, monkeypatch):
     assert first == 5
 
 
+@pytest.mark.slow
+def test_boosts_page_runs(tmp_path, monkeypatch, capsys):
+    """All its commands, with few data and steps; evaluations have errors of boosted observers."""
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    short = {
+        "generate": ["--split", "train=2", "valid=1", "test=1"],
+        "train": ["--trainer.epochs", "1", "--trainer.steps", "1"],
+        "evaluate": ["--windows", "2", "--trajectories", "1", "--steps", "2"],
+    }
+    commands = commands_of("docs/boosts.md")
+    assert [command[0] for command in commands] == [
+        "generate", "train", "evaluate", "train", "evaluate", "report"
+    ]  # fmt: skip
+    for command in commands:
+        assert main([*command, *short.get(command[0], ())]) == 0, command
+        assert command[0] != "evaluate" or "boosted observers" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "name", [page for page in names_of_pages_with_python() if page not in (*WITH_DATA, *OWN_TEST)]
 )
@@ -190,7 +209,9 @@ def test_pages_name_commands_that_exist(capsys):
     assert re.findall(r"^make (\w+)", read("README.md"), re.MULTILINE) == ["demo", "test"]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "page", [*PAGES, DOCS / "boosts.md"], ids=lambda page: page.relative_to(ROOT).as_posix()
+)
 def test_pages_have_commands_that_parse(page):
     """Options exist and have values of their types. Files that a command names need not exist."""
     pytest.importorskip("jsonargparse")

@@ -224,6 +224,21 @@ def test_large_inputs_and_memory_order(blades_last, generator):
     assert torch.allclose(second[:, 3], expected, atol=1e-9)
 
 
+@pytest.mark.parametrize("points", [6, PLANES_FROM])
+@pytest.mark.parametrize("blades_last", [True, False])
+def test_the_larger_factor_has_the_memory_order(blades_last, points, generator):
+    """Whichever side it is on, and however large it is."""
+    algebra = CliffordAlgebra((1, -1))
+    x = torch.randn(2, 3, 4, points, generator=generator)
+    x = x.mT.contiguous() if blades_last else x.mT
+    weight = torch.randn(3, 1, 4, generator=generator)
+    for left, right in ((x, x), (weight, x), (x, weight)):
+        z = algebra.geometric_product(left, right)
+        assert z.stride() == x.stride()
+        first = (t[..., :1, :].contiguous() for t in (left, right))
+        assert torch.allclose(z[..., :1, :], algebra.geometric_product(*first), atol=1e-5)
+
+
 def test_forward_mode_on_large_inputs(generator):
     algebra = CliffordAlgebra((1, -1, 1))
     x, dx = torch.randn(2, PLANES_FROM // 8 + 1, 8, generator=generator).double()

@@ -22,7 +22,7 @@ SYMMETRIC = [
 
 @pytest.mark.parametrize(("metric", "grid"), SYMMETRIC, ids=str)
 @pytest.mark.parametrize("kernel", ["implicit", "complete", "differential"])
-@pytest.mark.parametrize("mode", ["circular", "zeros", "symmetric"])
+@pytest.mark.parametrize("mode", ["circular", "zeros", "symmetric", "wall", "conductor"])
 def test_commutes_with_the_symmetries_of_the_grid(metric, grid, kernel, mode):
     conv = build(metric, kernel=kernel, padding_mode=mode)
     errors = grid_equivariance_errors(conv, conv.algebra, (1, 2, *grid))
@@ -31,6 +31,23 @@ def test_commutes_with_the_symmetries_of_the_grid(metric, grid, kernel, mode):
         assert errors["translation"] < 1e-12
     else:  # the control: walls are not invariant
         assert errors["translation"] > 1e-3
+
+
+@pytest.mark.parametrize("wall", ["wall", "conductor", "zeros"])
+def test_a_channel_between_walls(wall):
+    """What is a symmetry of the borders holds; their axes cannot be exchanged."""
+    conv = build((1, 1, 1), padding_mode=(wall, "circular", "circular"))
+    shape = (1, 2, 5, 5, 5)
+    errors = grid_equivariance_errors(conv, conv.algebra, shape)
+    assert max(errors.values()) < 1e-12
+    same = (wall, "circular", "circular")
+    errors = grid_equivariance_errors(lambda x: conv.double()(x), conv.algebra, shape,
+                                      padding_mode=same)  # fmt: skip
+    assert max(errors.values()) < 1e-12
+    errors = grid_equivariance_errors(conv, conv.algebra, shape, padding_mode="circular")
+    assert min(errors.values()) > 1e-3  # the control
+    with pytest.raises(ValueError, match=r"padding_mode must be one of .*, got 'periodic'"):
+        grid_equivariance_errors(conv, conv.algebra, shape, padding_mode="periodic")
 
 
 def test_what_cannot_be_checked_is_refused():

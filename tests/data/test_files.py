@@ -357,6 +357,45 @@ def test_wrong_counts_and_options_leave_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"trajectories": trajectory(0)}, TypeError, "must be a list of mappings .*one mapping"),
+        ({"trajectories": ["velocity"]}, TypeError, "trajectory 0 must be a mapping .* got str"),
+        ({"indices": 1}, TypeError, "indices must list the number of each trajectory, got 1"),
+        ({"indices": ["a"]}, TypeError, "an index of a trajectory must be an integer, got 'a'"),
+        ({"trajectories": [trajectory(0)] * 2}, ValueError, "expected 1 trajectories, .*got more"),
+        ({"header": {}}, TypeError, "header must be of type Header, got {}"),
+        (
+            {"trajectories": [{**trajectory(0), "heat": [[1, 2], [3]]}]},
+            TypeError,
+            "trajectory 0, field heat must be an array, got list",
+        ),
+    ],
+)
+def test_what_is_no_data(tmp_path: Path, arguments: dict, error: type, message: str) -> None:
+    given = {"header": HEADER, "trajectories": [trajectory(0)], "indices": [0], **arguments}
+    with pytest.raises(error, match=message):
+        write(tmp_path / "a.h5", given["header"], given["trajectories"], given["indices"])
+    assert not list(tmp_path.iterdir())
+
+
+def test_paths_may_be_text_and_arrays_lists(tmp_path: Path) -> None:
+    lists = {name: array.tolist() for name, array in trajectory(0).items()}
+    write(str(tmp_path / "a.h5"), HEADER, [lists], [0], dtype="float64")
+    with FieldFile(tmp_path / "a.h5") as file:
+        assert all(np.array_equal(file.read(0)[name], trajectory(0)[name]) for name in lists)
+
+
+def test_the_time_of_the_first_frame_is_kept(tmp_path: Path) -> None:
+    later = HEADER.replace(start_time=2.5)
+    path = make(tmp_path / "later.h5", header=later)
+    assert not list(find_damage(path))
+    with FieldFile(path) as file, FieldFile(make(tmp_path / "now.h5")) as other:
+        assert file.header.start_time == 2.5
+        assert "start_time" not in h5py.File(other.path).attrs  # as in files from before
+
+
 def test_a_full_disk_is_seen_before_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,10 +1,11 @@
 """What a header accepts, and how it is compared and stored."""
 
 import json
+import math
 
 import pytest
 
-from cscnn.data import Background, Field, Header
+from cscnn.data import Background, Field, Given, Header
 from tests.data.test_files import HEADER
 
 
@@ -50,8 +51,42 @@ def test_json_form() -> None:
         ({"spacing": (1.0,)}, "spacing needs one value per axis"),
         ({"spacing": (1.0, 0.0)}, r"spacing must be positive, got \(1.0, 0.0\)"),
         ({"frame_spacing": -2.0}, "frame_spacing must be positive, got -2.0"),
+        ({"start_time": math.nan}, "start_time must be a finite number, got nan"),
+        ({"backgrounds": (Background("heat", 0, (1.0,)),)}, "different names, got 'heat' twice"),
+        (
+            {"backgrounds": (Background("g", 0, (1.0,)), Background("g", 0, (2.0,)))},
+            r"different names, got 'g' twice: .* backgrounds \['g', 'g'\]",
+        ),
+        (
+            {
+                "given": (Given("g", 0, "constant"),),
+                "backgrounds": (Background("g", 0, (2.0,)),),
+            },
+            "different names, got 'g' twice",
+        ),
     ],
 )
 def test_impossible_headers(changes: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
+        HEADER.replace(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"spacing": 0.5}, "spacing needs one value per axis, 2 in all, got 0.5"),
+        ({"fields": Field("a", 0)}, "fields of a header must be a tuple of Field, got Field"),
+        ({"fields": ("a",)}, r"fields of a header must be a tuple of Field, got \('a',\)"),
+        ({"given": ("a",)}, "given of a header must be a tuple of Given"),
+        ({"backgrounds": ("a",)}, "backgrounds of a header must be a tuple of Background"),
+        ({"fields": (Field("a", "0"),)}, "the grade of a must be of type int, got '0'"),
+        ({"frames": "3"}, "frames of a header must be an integer, got '3'"),
+        ({"grid": 4}, "grid must list the points per axis of space, got 4"),
+        ({"grid": (4.0, 6)}, "grid of a header must be an integer, got 4.0"),
+        ({"units": "m"}, "units of a header must be a mapping, got 'm'"),
+        ({"cloud": 1}, "cloud must be of type Cloud, got 1"),
+    ],
+)
+def test_values_of_the_wrong_type(changes: dict, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
         HEADER.replace(**changes)

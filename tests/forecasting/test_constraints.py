@@ -219,6 +219,21 @@ def test_training_with_constraints(tmp_path, capsys):
             ValueError,
             "accuracy=4 is for scheme differences, got scheme 'staggered'",
         ),
+        (
+            {"velocity": ["divergence_free", {"kind": "curl_free", "scheme": "spectral"}]},
+            ValueError,
+            r"field velocity need one scheme, got staggered \(accuracy 2\) and spectral",
+        ),
+        (
+            {"velocity": ["divergence_free", {"kind": "curl_free", "wall": "conductor"}]},
+            ValueError,
+            "field velocity need one wall, got wall and conductor",
+        ),
+        (
+            {"smoke": ["keep_mean", "keep_mean"]},
+            ValueError,
+            "field smoke has the constraint keep_mean twice",
+        ),
     ],
 )
 def test_mistakes_are_explained(given, error, message):

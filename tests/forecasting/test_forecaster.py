@@ -45,6 +45,23 @@ def frames(task, count=None, batch=2):
     }
 
 
+def test_numpy_arrays_are_frames():
+    forecaster, known = tiny().eval(), frames(FLUID)
+    arrays = {name: x.numpy() for name, x in known.items()}
+    for array in arrays.values():
+        array.setflags(write=False)
+    with torch.no_grad():
+        expected, made = forecaster(known, steps=2), forecaster(arrays, steps=2)
+    assert all(torch.equal(made[name], x) for name, x in expected.items())
+    for wrong, message in (
+        ({**arrays, "smoke": [1.0]}, "frames: smoke must be a tensor or an array of numbers, got"),
+        ({**arrays, "smoke": np.array(["a"])}, "smoke must be .*, got an array of <U1"),
+        (arrays["smoke"], "frames must map names to tensors, got ndarray"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            forecaster(wrong)
+
+
 def test_a_forecast_is_its_definition():
     """Scale, pack, network, unpack, restore; and again with what came out."""
     forecaster = tiny(units=UNITS).eval()

@@ -15,8 +15,10 @@ from cscnn.forecasting import Forecaster, Run, Task, Units, train
 from cscnn.forecasting.evaluation import Evaluation, Evaluator
 from cscnn.forecasting.export import export
 from cscnn.forecasting.predict import predict
+from cscnn.viz.report.contents import load_runs
+from cscnn.viz.report.summary import heading
 from tests.forecasting.given_data import HEADER, TASK, batch, forecaster, make_files
-from tests.forecasting.training.runs import QUIET, config
+from tests.forecasting.training.runs import QUIET, command, config
 
 pytestmark = QUIET
 
@@ -40,6 +42,19 @@ def test_a_run_is_told_what_is_given(run):
     task = run.forecaster().task
     assert task.given == HEADER.given
     assert set(run.forecaster().units.scale) == {q.name for q in HEADER.quantities}
+
+
+def test_dry_runs_and_reports_list_what_is_given(run, data, tmp_path, capsys):
+    options = config(data, tmp_path / "run", data__frames_in=2)
+    assert main(command(options, tmp_path, "--dry-run")) == 0
+    listed = ", ".join(f"{g.name} ({g.kind})" for g in HEADER.given)
+    shown = capsys.readouterr().out
+    assert f"{'given':<20}{listed}" in shown
+    assert f"{HEADER.fields[0].name} (grade {HEADER.fields[0].grade})" in shown
+    assert main(command(options, tmp_path, "--dry-run", "--data.constants", "false")) == 0
+    assert f"{'given':<20}nothing" in capsys.readouterr().out
+    assert main(["evaluate", str(run.path), "--windows", "2", "--trajectories", "1"]) == 0
+    assert heading(load_runs([run.path])).facts[0]["given"].startswith(listed)
 
 
 def test_a_run_that_is_not_told(data, tmp_path):

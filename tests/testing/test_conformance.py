@@ -55,6 +55,17 @@ class InnermostBlades(Scale):
         return super().forward(x).contiguous()
 
 
+class Square(Scale):
+    """A product of the algebra as a layer."""
+
+    def __init__(self, algebra, channels):
+        super().__init__(algebra, channels)
+        self.algebra = algebra
+
+    def forward(self, x):
+        return self.algebra.geometric_product(x, super().forward(x))
+
+
 class HiddenState(Scale):
     """State that is not in the state_dict."""
 
@@ -115,6 +126,7 @@ def layer_suite(build, **options):
 
 
 TestScale = layer_suite(Scale, gradcheck=True)
+TestSquare = layer_suite(Square, gradcheck=True)
 
 
 @pytest.mark.parametrize(

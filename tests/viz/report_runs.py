@@ -69,7 +69,7 @@ def make_run(folder, task, network="cs_resnet", *, quality=1.0, points=24, steps
         rows.writerow(("epoch", "step", "train_loss", "valid_loss", "lr", "seconds"))
         for i in range(20):
             loss = quality * (0.02 + np.exp(-i / 4)) * (1 + 0.1 * rng.random())
-            rows.writerow((i, 64 * (i + 1), 0.9 * loss, loss, 1e-3, 12.5))
+            rows.writerow((i + 1, 64 * (i + 1), 0.9 * loss, loss, 1e-3, 12.5))
     make_evaluation(forecaster, folder.name, quality, steps).save(folder / "evaluation.json")
     make_samples(task, quality, points, steps, seed).save(folder / "samples.npz")
     return folder

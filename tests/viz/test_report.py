@@ -67,8 +67,10 @@ def test_the_numbers_are_those_of_the_runs(folders):
     assert "<b>plain</b> is lowest with 6.40 %; next is steerable with 8.00 %" in later
     assert "<b>plain</b> is lowest with 6.67 ms" in cost
     assert "<b>steerable</b> is lowest" in other
-    assert "<b>steerable</b> is lowest" in kept
-    assert "interpolation alone 0.0150" in page.text
+    assert "<b>steerable</b> is lowest with 4.00 × 10⁻⁷; next is plain with 0.400" in kept
+    exact = "translations 3.00 × 10⁻⁷, point group 4.00 × 10⁻⁷"
+    resolved = "rotations up to 90° 0.0200, a matter of resolution: interpolation alone 0.0150"
+    assert f"{exact}; {resolved}" in page.text
     assert "10.0 × its error" not in page.text
     assert "5.50 × its error for the observer of the data, worst 0.00640" in page.text
     assert {"(x, y)", "(-y, x)"} <= set(page.texts("text"))  # observers by the names of their axes
@@ -152,7 +154,7 @@ def test_missing_parts_name_the_command(copy):
     change_evaluation(copy[0], symmetry={"rotation": None, "boost": None, "observers": None})
     page = Page(render(load_runs(copy[:1])))
     assert "Symmetry" not in page.texts("h2")
-    assert "over rotations and reflections of the grid" in page.text
+    assert "translations and the symmetries of the grid" in page.text
     assert "rotated observers" not in page.text
 
 

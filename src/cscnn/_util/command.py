@@ -10,10 +10,11 @@ import select
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 #: Errors whose messages are written for users; others are told with their type.
 EXPECTED = (ValueError, TypeError, LookupError, ArithmeticError, OSError, ImportError, MemoryError)
@@ -46,7 +47,8 @@ def run_command(program: str, command: Callable[[], int], *, debug: bool = False
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
-        code = command()
+        with _told_in_a_line(program):
+            code = command()
         _end_output()
         return code
     except KeyboardInterrupt:
@@ -62,6 +64,24 @@ def run_command(program: str, command: Callable[[], int], *, debug: bool = False
             text = f"{type(error).__name__}: {text} (--debug shows where)"
         print(f"{program}: error: {text}", file=sys.stderr)
         return 1
+
+
+@contextmanager
+def _told_in_a_line(program: str) -> Iterator[None]:
+    """Warnings for users look like errors: without a file and its line."""
+    show = warnings.showwarning
+
+    def tell(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+        if category is UserWarning:
+            print(f"{program}: warning: {_line(str(message))}", file=sys.stderr, flush=True)
+        else:
+            show(message, category, *rest, **more)
+
+    warnings.showwarning = tell
+    try:
+        yield
+    finally:
+        warnings.showwarning = show
 
 
 def _end_output() -> bool:

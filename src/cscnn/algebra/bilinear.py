@@ -136,23 +136,33 @@ def bilinear(x: Tensor, y: Tensor, table: BilinearTable) -> Tensor:
         y: (..., right blades).
 
     Returns:
-        (..., output blades). Large results have the blades where the larger factor has them in
-        memory, innermost or not; small ones are contiguous.
+        (..., output blades), in memory where the larger factor has its blades, innermost or not.
+        Tables with a ``matrix`` have an order of their own.
     """
     if x.device != y.device:
         raise ValueError(f"both factors must be on one device, got {x.device} and {y.device}")
     dtype = torch.promote_types(x.dtype, y.dtype)
     shape = torch.broadcast_shapes(x.shape[:-1], y.shape[:-1])
     x, y = x.to(dtype), y.to(dtype)
-    blades_last = False
-    if _use_planes(math.prod(shape) * x.shape[-1]):
-        larger = x if x.shape[:-1] == shape else y
-        blades_last = larger.stride(-1) == 1 and not table.matrix
+    swap = y.shape[:-1] == shape != x.shape[:-1] and not table.matrix
+    larger, planes = y if swap else x, _use_planes(math.prod(shape) * x.shape[-1])
+    if planes:
         x, y = _as_planes(x), _as_planes(y)  # before they are expanded: a small factor stays small
     x, y = (t.expand(*shape, t.shape[-1]) for t in (x, y))
-    z = _apply(x, y, table, (0, 1, 2))
+    z = _apply(y, x, table, (1, 0, 2)) if swap else _apply(x, y, table, (0, 1, 2))
+    place = _place_of_blades(larger)
+    if table.matrix or torch.compiler.is_compiling() or (planes and place < larger.dim() - 1):
+        return z  # it is there already
     # A copy of two axes would take a slow path of torch: pretend there are three.
-    return z.unsqueeze(0).contiguous().squeeze(0) if blades_last else z
+    return z.movedim(-1, place).unsqueeze(0).contiguous().squeeze(0).movedim(place, -1)
+
+
+def _place_of_blades(x: Tensor) -> int:
+    """Which axis the blades of x (..., blades) are in memory, the last if they are innermost."""
+    if x.stride(-1) in (0, 1):
+        return x.dim() - 1
+    outside = [a for a in range(x.dim() - 1) if x.shape[a] > 1 and x.stride(a) > x.stride(-1)]
+    return max(outside, default=-1) + 1
 
 
 def _use_planes(entries: int) -> bool:
@@ -327,6 +337,6 @@ def unrolled(x: Tensor, y: Tensor, table: BilinearTable, roles: tuple[int, int, 
         planes.append(total)
     if table.slot_axes(roles[0]) == table.slot_axes(roles[2]) == 1:
         # With the blades where x has them in memory, the fused loop runs along the innermost axis.
-        place = sum(x.stride(axis) > x.stride(-1) for axis in range(x.dim() - 1))
+        place = _place_of_blades(x)
         return torch.stack(planes, place).movedim(place, -1)
     return table.shaped(torch.stack(planes, -1), roles[2])

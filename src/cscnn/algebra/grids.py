@@ -17,10 +17,19 @@ def grid_symmetries(
     grid: Sequence[int],
     spacing: Sequence[float] | None = None,
     group: str = "O",
+    borders: Sequence[object] | None = None,
 ) -> Iterator[Tensor]:
-    """Signed permutations of axes, (dim, dim), that preserve metric, grid and spacing."""
+    """Signed permutations of axes, (dim, dim), that preserve metric, grid, spacing and borders.
+
+    Args:
+        grid: points per axis.
+        spacing: of each axis; by default the same.
+        group: which of them.
+        borders: what lies beyond the ends of each axis; by default the same.
+    """
     check_group(algebra, group)
-    axes = list(zip(algebra.metric, grid, spacing or (1.0,) * algebra.dim, strict=True))
+    same = (1.0,) * algebra.dim
+    axes = list(zip(algebra.metric, grid, spacing or same, borders or same, strict=True))
     for order in itertools.permutations(range(algebra.dim)):
         if all(axes[i] == axes[j] for i, j in enumerate(order)):
             for signs in itertools.product((1.0, -1.0), repeat=algebra.dim):

@@ -53,8 +53,8 @@ def check_padding_modes(padding_mode: Any, dim: int) -> tuple[str, ...]:
     for mode in modes:
         if mode not in MODES:
             raise ValueError(
-                f"padding_mode must be one of {', '.join(MODES)}, got {mode!r} "
-                "(periodic grids are circular)"
+                f"padding_mode must be one of {', '.join(MODES)}, got {mode!r}: circular for "
+                "periodic axes, wall or conductor for walls, else what lies beyond an open border"
             )
     return modes
 

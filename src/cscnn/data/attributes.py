@@ -12,6 +12,8 @@ from cscnn.data.header import Header
 
 #: Parts of a header that are written as datasets, or as their shapes.
 DATASETS = ("fields", "backgrounds", "given", "frames", "grid")
+#: Parts that files have only where they say something: older files have none.
+OPTIONAL = ("cloud", "start_time")
 #: Parts that are written as JSON.
 TEXTS = ("units", "parameters", "cloud")
 
@@ -19,7 +21,7 @@ TEXTS = ("units", "parameters", "cloud")
 def write_header(file: Any, header: Header) -> None:
     """Write the attributes; fields, backgrounds and what is given are datasets of their own."""
     for name, value in header.to_dict().items():
-        if name in DATASETS or (name == "cloud" and value is None):
+        if name in DATASETS or (name in OPTIONAL and not value):
             continue
         if name in TEXTS:
             value = json.dumps(value, sort_keys=True)
@@ -36,7 +38,7 @@ def read_header(file: Any) -> Header:
     """The header of a file whose datasets are there."""
     values: dict[str, Any] = {}
     for name in Header.__dataclass_fields__:
-        if name in DATASETS or (name == "cloud" and name not in file.attrs):
+        if name in DATASETS or (name in OPTIONAL and name not in file.attrs):
             continue
         if name not in file.attrs:
             raise ValueError(f"attribute {name} is missing")

@@ -252,7 +252,8 @@ def _describe(entry: dict[str, Any]) -> str:
         + (", time is an axis of the grid" if entry["time_axis"] is not None else ""),
         _space(entry, length),
         f"  boundary    {', '.join(entry['boundary'])}",
-        f"  frames      {entry['frames']}, {entry['frame_spacing']:g} {time} apart",
+        f"  frames      {entry['frames']}, {entry['frame_spacing']:g} {time} apart"
+        + (f", from t = {entry['start_time']:g} {time}".rstrip() if entry["start_time"] else ""),
     ]
     for field in entry["fields"]:
         lines.append(f"  field       {field['name']}: grade {field['grade']}, {field['units']}")

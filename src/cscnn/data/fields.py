@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cscnn._util.checks import check_choice
+from cscnn._util.checks import check_choice, check_type
 from cscnn.algebra import CliffordAlgebra
 
 #: Boundaries and the padding mode that suits them.
@@ -120,19 +120,30 @@ def check_fields(
     Args:
         owner: what needs the fields, for the error message, e.g. ``"a header"``.
     """
+    for title, entries, kind in (
+        ("fields", fields, Field),
+        ("backgrounds", backgrounds, Background),
+        ("given", given, Given),
+    ):
+        if not isinstance(entries, list | tuple) or any(not isinstance(e, kind) for e in entries):
+            raise TypeError(
+                f"{title} of {owner} must be a tuple of {kind.__name__}, got {entries!r}"
+            )
     names = [f.name for f in fields]
     quantities: tuple[Field | Background | Given, ...] = (*fields, *backgrounds, *given)
     for quantity in quantities:
         check_name(quantity.name)
     if not names or len(set(names)) < len(names):
         raise ValueError(f"{owner} needs fields of different names, got {names}")
-    others = [g.name for g in given]
-    if len({*names, *others}) < len(names) + len(others):
+    everything = [q.name for q in quantities]
+    if twice := [name for name in everything if everything.count(name) > 1]:
         raise ValueError(
-            f"{owner} needs fields and given quantities of different names, got {names} and "
-            f"{others}"
+            f"{owner} needs fields, backgrounds and given quantities of different names, got "
+            f"{twice[0]!r} twice: fields {names}, backgrounds {[b.name for b in backgrounds]}, "
+            f"given {[g.name for g in given]}"
         )
     for name, grade in ((q.name, q.grade) for q in quantities):
+        check_type(f"the grade of {name}", grade, int)
         if not 0 <= grade <= algebra.dim:
             raise ValueError(f"{name} has grade {grade}, {algebra} has 0..{algebra.dim}")
     for background in backgrounds:
@@ -167,5 +178,7 @@ def check_boundary(boundary: Sequence[str]) -> None:
 
 def check_axes(name: str, values: Sequence[object], dim: int) -> None:
     """Raise unless there is one value for each axis."""
+    if not isinstance(values, Sequence):
+        raise TypeError(f"{name} needs one value per axis, {dim} in all, got {values!r}")
     if len(values) != dim:
         raise ValueError(f"{name} needs one value per axis, {dim} in all, got {values}")

@@ -9,14 +9,14 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cscnn._util.checks import check_choice
+from cscnn._util.checks import check_choice, check_int, check_type
 from cscnn._util.files import replacing
 from cscnn._util.resources import check_disk
 from cscnn.data.attributes import read_header, write_header
@@ -49,7 +49,11 @@ def checksum(trajectory: Trajectory) -> np.ndarray:
 def header_checksum(header: Header, indices: Sequence[int]) -> str:
     """Hexadecimal digits that depend on all of a header and on the indices of trajectories."""
     told = header.to_dict()
-    for name in ("given", "cloud"):  # files without them were written before they existed
+    for name in (
+        "given",
+        "cloud",
+        "start_time",
+    ):  # files without them were written before they existed
         if not told[name]:
             del told[name]
     text = json.dumps([told, [int(i) for i in indices]], sort_keys=True)
@@ -62,7 +66,7 @@ def stored_type(header: Header, name: str, dtype: str) -> str:
 
 
 def write(
-    path: Path,
+    path: str | Path,
     header: Header,
     trajectories: Iterable[Trajectory],
     indices: Sequence[int],
@@ -83,6 +87,10 @@ def write(
     """
     check_choice("dtype", dtype, DTYPES)
     check_choice("compression", compression, COMPRESSIONS)
+    check_type("header", header, Header)
+    path, indices = Path(path), _numbers(indices)
+    if isinstance(trajectories, Mapping):
+        raise TypeError("trajectories must be a list of mappings name -> array, got one mapping")
     if not len(indices):
         raise ValueError(f"there are no trajectories to write into {path}")
     if compression == "none":
@@ -116,6 +124,13 @@ def _disk_errors() -> Iterator[None]:
         yield
     except RuntimeError as error:
         raise OSError(errno.EIO, f"is the disk full? {error}") from error
+
+
+def _numbers(indices: Sequence[int]) -> list[int]:
+    """Indices of trajectories as integers, or an error that shows them."""
+    if isinstance(indices, str) or not hasattr(indices, "__len__"):
+        raise TypeError(f"indices must list the number of each trajectory, got {indices!r}")
+    return [check_int("an index of a trajectory", index, low=0) for index in indices]
 
 
 def trajectory_bytes(header: Header, dtype: str) -> int:
@@ -172,13 +187,17 @@ def _fill(
     """The numbers of a file; errors of the iterator of trajectories are not changed."""
     count = 0
     for trajectory in trajectories:
-        _check_real(trajectory, int(indices[count]))
-        _check_names(header, trajectory, int(indices[count]))
+        if count == len(indices):
+            raise ValueError(f"expected {count} trajectories, one for each index, got more")
+        index = indices[count]
+        arrays = _arrays(trajectory, index)
+        _check_real(arrays, index)
+        _check_names(header, arrays, index)
         stored = {
             name: np.ascontiguousarray(a, stored_type(header, name, dtype))
-            for name, a in trajectory.items()
+            for name, a in arrays.items()
         }
-        _check_trajectory(header, stored, int(indices[count]))
+        _check_trajectory(header, stored, index)
         with _disk_errors():
             layout.store(datasets, count, stored)
             file["checksum"][count] = checksum(stored)
@@ -195,13 +214,30 @@ def _blades(header: Header, grade: int) -> list[str]:
     return list(header.algebra.blade_names[header.algebra.grade_slice(grade)])
 
 
+def _arrays(trajectory: Trajectory, index: int) -> Trajectory:
+    """The arrays of a trajectory; lists and tensors count as arrays."""
+    if not isinstance(trajectory, Mapping):
+        kind = type(trajectory).__name__
+        raise TypeError(f"trajectory {index} must be a mapping name -> array, got {kind}")
+    arrays = {}
+    for name, values in trajectory.items():
+        try:
+            arrays[name] = np.asarray(values)
+        except (ValueError, TypeError, RuntimeError) as error:
+            kind = type(values).__name__
+            raise TypeError(
+                f"trajectory {index}, field {name} must be an array, got {kind}: {error}"
+            ) from error
+    return arrays
+
+
 def _check_real(trajectory: Trajectory, index: int) -> None:
     """Raise unless arrays hold real numbers: an imaginary part would be dropped."""
     for name, array in trajectory.items():
-        if np.asarray(array).dtype.kind not in "fiub":
+        if array.dtype.kind not in "fiub":
             raise ValueError(
-                f"trajectory {index}, field {name} must hold real numbers, got "
-                f"{np.asarray(array).dtype}: store real and imaginary parts as two fields"
+                f"trajectory {index}, field {name} must hold real numbers, got {array.dtype}: "
+                "store real and imaginary parts as two fields"
             )
 
 

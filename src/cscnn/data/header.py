@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cscnn._util.checks import check_positive
+from cscnn._util.checks import check_int, check_positive, check_type
 from cscnn._util.jsonform import from_json, to_json
 from cscnn.algebra import CliffordAlgebra
 from cscnn.data.fields import (
@@ -52,6 +53,7 @@ class Header:
         seed: of the random numbers.
         split: train, valid or test.
         cloud: of data on points; None for those on a grid.
+        start_time: of the first frame. Forecasts begin where their input ends.
 
     Example:
         >>> swirl = Header((1, 1), ("x", "y"), (0.5, 0.5), ("wall", "wall"),
@@ -80,6 +82,7 @@ class Header:
     seed: int = 0
     split: str = ""
     cloud: Cloud | None = None
+    start_time: float = 0.0
 
     def __post_init__(self) -> None:
         dim = self.algebra.dim
@@ -87,6 +90,7 @@ class Header:
         check_axes("boundary", self.boundary, dim)
         check_boundary(self.boundary)
         check_positive(spacing=self.spacing, frame_spacing=self.frame_spacing)
+        self._check_types()
         self._check_texts()
         if len(self.axes) != dim or len(set(self.axes)) != dim:
             raise ValueError(f"axes must name each of {dim} axes, got {self.axes}")
@@ -157,6 +161,20 @@ class Header:
             tuple(metric), tuple(axes or names[: len(metric)]), (), cloud.boundary, tuple(fields),
             frames, (), cloud=cloud, **others,
         )  # fmt: skip
+
+    def _check_types(self) -> None:
+        """Raise for numbers and mappings that are none."""
+        for name in ("units", "parameters"):
+            if not isinstance(value := getattr(self, name), Mapping):
+                raise TypeError(f"{name} of a header must be a mapping, got {value!r}")
+        if not isinstance(self.grid, Sequence):
+            raise TypeError(f"grid must list the points per axis of space, got {self.grid!r}")
+        for name, value in (("frames", self.frames), *(("grid", n) for n in self.grid)):
+            check_int(f"{name} of a header", value, low=0)
+        if self.cloud is not None:
+            check_type("cloud", self.cloud, Cloud)
+        if not isinstance(self.start_time, int | float) or not math.isfinite(self.start_time):
+            raise ValueError(f"start_time must be a finite number, got {self.start_time!r}")
 
     def _check_texts(self) -> None:
         """Raise if a text has control characters, which a terminal would obey."""

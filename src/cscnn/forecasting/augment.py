@@ -22,12 +22,7 @@ def task_symmetries(task: Task, grid: tuple[int, ...], group: str = "O") -> tupl
 
     The identity comes first.
     """
-    modes = task.padding_mode
-    return tuple(
-        g
-        for g in grid_symmetries(task.algebra, grid, task.grid_spacing, group)
-        if all(modes[i] == modes[int(row.abs().argmax())] for i, row in enumerate(g))
-    )
+    return tuple(grid_symmetries(task.algebra, grid, task.grid_spacing, group, task.padding_mode))
 
 
 def transform_fields(task: Task, g: Tensor, fields: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -93,6 +93,28 @@ def read_constraints(given: Mapping[str, Any]) -> tuple[Constraint, ...]:
     return tuple(constraints)
 
 
+def _check_together(constraints: Sequence[Constraint]) -> None:
+    """Raise if constraints of one field are the same, or undo each other.
+
+    Projections commute in one discretisation only: of two, the first would not hold.
+    """
+    for name in dict.fromkeys(c.field for c in constraints):
+        own = [c for c in constraints if c.field == name]
+        kinds = [c.kind for c in own]
+        if twice := [kind for kind in kinds if kinds.count(kind) > 1]:
+            raise ValueError(f"field {name} has the constraint {twice[0]} twice: {own}")
+        projections = [c for c in own if c.kind in PROJECTIONS]
+        for what, values in (
+            ("scheme", [f"{c.scheme} (accuracy {c.accuracy})" for c in projections]),
+            ("wall", [c.wall for c in own]),
+        ):
+            if len(set(values)) > 1:
+                raise ValueError(
+                    f"the constraints {', '.join(kinds)} of field {name} need one {what}, got "
+                    f"{' and '.join(values)}: each would undo the other"
+                )
+
+
 class Rule(NamedTuple):
     """What a constraint does to multivectors.
 
@@ -130,6 +152,7 @@ class Constraints(nn.Module):
             raise ValueError(
                 f"constraints are for grids, task {task.name} is on points: got {constraints[0]}"
             )
+        _check_together(constraints)
         means = [c for c in constraints if c.kind == "keep_mean"]
         self.constraints: tuple[Constraint, ...] = (
             *(c for c in constraints if c not in means),

@@ -192,18 +192,18 @@ class Forecaster(nn.Module):
 
     def forward(
         self,
-        frames: Frames,
+        frames: packed.FramesLike,
         steps: int | None = None,
         constants: Tensor | None = None,
-        given: Frames | None = None,
+        given: packed.FramesLike | None = None,
         points: PointsLike | None = None,
     ) -> dict[str, Tensor]:
         """Forecast, feeding predictions back for as many frames as are wanted.
 
         Args:
-            frames: field name -> (batch, at least frames_in, *space, components), in physical
-                units and on the grid of `view`: means over cells of the data. The last
-                ``frames_in`` count.
+            frames: field name -> (batch, at least frames_in, *space, components), tensors or numpy
+                arrays, in physical units and on the grid of `view`: means over cells of the data.
+                The last ``frames_in`` count.
             steps: frames to forecast; by default ``frames_out``, and no more after a gap.
             constants: in place of those of the task, see `predict`.
             given: what the task is given, in physical units: forcing (batch, frames, *space,
@@ -221,11 +221,11 @@ class Forecaster(nn.Module):
 
     def roll_out(
         self,
-        frames: Frames,
+        frames: packed.FramesLike,
         steps: int,
         constants: Tensor | None = None,
         guard: Callable[[dict[str, Tensor]], Frames | None] | None = None,
-        given: Frames | None = None,
+        given: packed.FramesLike | None = None,
         points: PointsLike | None = None,
     ) -> dict[str, Tensor]:
         """`forward`, with a look at every block of new frames.
@@ -239,12 +239,13 @@ class Forecaster(nn.Module):
                 back; None from it ends the forecast early.
         """
         check_steps(self.task, steps)
-        seen = self.task.frames_in
-        recent = {name: packed.recent(self.task, name, x) for name, x in frames.items()}
-        wide = {name: torch.promote_types(x.dtype, self.dtype) for name, x in frames.items()}
+        fields, seen = packed.as_tensors("frames", frames), self.task.frames_in
+        quantities = packed.as_tensors("given", given or {})
+        recent = {name: packed.recent(self.task, name, x) for name, x in fields.items()}
+        wide = {name: torch.promote_types(x.dtype, self.dtype) for name, x in fields.items()}
         known = {name: x.to(self.device, wide[name]) for name, x in recent.items()}
-        told = {n: x.to(self.device) for n, x in check_given(self.task, given).items()}
-        batch, start = next(iter(frames.values())).shape[:2]
+        told = {n: x.to(self.device) for n, x in check_given(self.task, quantities).items()}
+        batch, start = next(iter(fields.values())).shape[:2]
         places = as_points(points, self.task.points, batch, self.constants)
         blocks: list[dict[str, Tensor]] = []
         while len(blocks) * self.task.frames_out < steps:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from cscnn.forecasting.task import Task
+
+FramesLike = Mapping[str, Tensor | np.ndarray]  #: what `as_tensors` takes
 
 
 def frame_axis(task: Task) -> int:
@@ -21,6 +24,26 @@ def frame_axis(task: Task) -> int:
 def block_size(task: Task) -> int:
     """Entries along that axis that one forecast takes."""
     return task.output_type.channels if task.time_axis is None else task.frames_out
+
+
+def as_tensors(what: str, fields: FramesLike) -> dict[str, Tensor]:
+    """Named arrays as tensors, or an error that says what came instead.
+
+    Args:
+        what: they are, for the message.
+        fields: name -> tensor or numpy array.
+    """
+    if not isinstance(fields, Mapping):
+        raise TypeError(f"{what} must map names to tensors, got {type(fields).__name__}")
+    tensors = {}
+    for name, x in fields.items():
+        if isinstance(x, np.ndarray) and x.dtype.kind in "fiub":
+            x = torch.from_numpy(np.array(x))  # a copy: arrays may be read-only, or run backwards
+        if not isinstance(x, Tensor):
+            kind = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else type(x).__name__
+            raise TypeError(f"{what}: {name} must be a tensor or an array of numbers, got {kind}")
+        tensors[name] = x
+    return tensors
 
 
 def recent(task: Task, name: str, x: Tensor) -> Tensor:

@@ -38,7 +38,8 @@ def predict(
     Args:
         forecaster: in eval mode.
         file: trajectories, in any format that is read; or a folder, a pattern or a list of files.
-        out: the file to write: frames ``start + frames_in + gap`` and on, ``steps`` of them.
+        out: the file to write: frames ``start + frames_in + gap`` and on, ``steps`` of them, with
+            the time of the first as ``Header.start_time``.
         steps: frames to forecast; there need not be a truth to compare with.
         start: first frame that the network is shown, of the frames as it sees them.
         stride: stored frames from one of these frames to the next; by default the smallest of
@@ -51,14 +52,17 @@ def predict(
     forecaster = forecaster if device is None else forecaster.to(device)
     with open_fields(file) as fine:
         source = forecaster.view(fine, stride)
-        header = source.header.replace(
+        task, seen = forecaster.task, source.header
+        first = start + task.frames_in + task.gap
+        header = seen.replace(
             frames=steps,
+            start_time=seen.start_time + first * seen.frame_spacing,
             generator="cscnn predict",
             generator_version=1,
             parameters={
                 "model": forecaster.name,
                 "start": start,
-                "data": source.header.parameters,
+                "data": seen.parameters,
             },
         )
         if Path(out).exists() and any(Path(out).samefile(part.path) for part in fine.files):

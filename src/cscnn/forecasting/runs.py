@@ -31,7 +31,7 @@ class Run:
     - ``config.json``: the resolved configuration
     - ``units.json``: units that the caller gave; without it they are fitted
     - ``model.safetensors``: the forecaster with the best weights, all that a forecast needs
-    - ``metrics.csv``: a row for each epoch
+    - ``metrics.csv``: a row for each epoch, which count from 1
     - ``state.ckpt``: what is needed to resume
     - ``diagnosis.safetensors``: the weights at which the loss was not a number, if it was not
     - ``evaluation.json``: written by ``cscnn evaluate``
@@ -80,7 +80,10 @@ class Run:
         return open_fields(path)
 
     def metrics(self) -> list[dict[str, float]]:
-        """A dict for each epoch: epoch, step, unroll, train_loss, valid_loss, lr, seconds."""
+        """A dict for each epoch: epoch, step, unroll, train_loss, valid_loss, lr, seconds.
+
+        Epochs count from 1.
+        """
         with self.file("metrics.csv").open(newline="", encoding="utf-8") as file:
             try:
                 return [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(file)]

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
+from cscnn.data.fields import FRAME_SPACING
 from cscnn.data.header import Header
+from cscnn.data.joined import SAME
+from cscnn.data.strided import Strides, has_spacings
 from cscnn.geometry.search import NeighbourSearch
 from cscnn.networks.pointnet import Neighbourhood
 
 if TYPE_CHECKING:
     from cscnn.forecasting.task import Task
+
+LIKE_MEANS = 0.5  #: relative difference of mean spacings that may be chance
 
 
 def neighbourhood(search: NeighbourSearch) -> Neighbourhood:
@@ -41,3 +47,19 @@ def check_space(task: Task, header: Header) -> None:
         ):
             if mine != theirs:
                 raise ValueError(f"task {task.name} has {name} {mine}, the data have {theirs}")
+
+
+def check_spacing(task: Task, header: Header, stride: Strides) -> None:
+    """Raise if the frames of data, seen with a stride, are not as far apart as those of a task.
+
+    A network that is told the time between frames takes any. If the trajectories have their own and
+    it is not told, the header has the mean, which differs between splits.
+    """
+    if has_spacings(header) and any(g.name == FRAME_SPACING for g in task.given):
+        return
+    tolerance = LIKE_MEANS if has_spacings(header) else SAME
+    if not math.isclose(task.frame_spacing, header.frame_spacing, rel_tol=tolerance):
+        raise ValueError(
+            f"task {task.name} has frames {task.frame_spacing} apart, the data "
+            f"{header.frame_spacing}" + (f" with stride {stride.low}" if stride.low > 1 else "")
+        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -26,9 +25,9 @@ from cscnn.data.fields import (
     check_fields,
 )
 from cscnn.data.header import Header, check_given
-from cscnn.data.strided import Strides, has_spacings
+from cscnn.data.strided import Strides
 from cscnn.forecasting.packing import pack, unpack
-from cscnn.forecasting.spaces import check_search, check_space, neighbourhood
+from cscnn.forecasting.spaces import check_search, check_space, check_spacing, neighbourhood
 from cscnn.geometry.search import NeighbourSearch
 from cscnn.networks import FieldType, Grid
 from cscnn.networks.pointnet import Neighbourhood
@@ -281,6 +280,11 @@ class Task:
         unit = tuple(float(axis == self.time_axis) for axis in range(self.dim))
         return (*self.backgrounds, Background("displacement", 1, unit))
 
+    def told(self) -> list[str]:
+        """What the network knows beside the frames, e.g. ``["mask (static)"]``."""
+        given = [f"{g.name} ({g.kind})" for g in self.given]
+        return given + [f"{c.name} (background)" for c in self.constants]
+
     @property
     def frame_channels(self) -> int:
         """Channels of the frames that are seen."""
@@ -350,13 +354,7 @@ class Task:
         known = {(g.name, g.grade, g.kind) for g in seen.given}
         if missing := [g for g in self.given if (g.name, g.grade, g.kind) not in known]:
             raise ValueError(f"task {self.name} is given {missing[0]}, the data have {seen.given}")
-        if has_spacings(header):
-            pass  # every trajectory has its own
-        elif not math.isclose(self.frame_spacing, seen.frame_spacing, rel_tol=1e-3):
-            raise ValueError(
-                f"task {self.name} has frames {self.frame_spacing} apart, the data "
-                f"{seen.frame_spacing}" + (f" with stride {stride.low}" if stride.low > 1 else "")
-            )
+        check_spacing(self, seen, stride)
         if self.points is not None:
             return
         ratios = [a / b for a, b in zip(self.grid_spacing, seen.spacing, strict=True)]

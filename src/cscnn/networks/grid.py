@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from cscnn.conv.options import check_padding_modes
 from cscnn.conv.padding import WALLS
 
 T = TypeVar("T")
@@ -20,7 +21,8 @@ class Grid:
             which the metric is ±1 (for spacetime c Δt and Δx).
         padding_mode: ``"zeros"``, ``"circular"``, ``"reflect"``, ``"replicate"``, ``"symmetric"``,
             ``"extrapolate"`` (one-sided differences), ``"wall"`` or ``"conductor"`` (mirrors of
-            multivectors, see `cscnn.conv.padding`), one for all axes or one per axis.
+            multivectors, see `cscnn.conv.padding`), one for all axes or one per axis. Which to
+            take: docs/howto/walls.md.
     """
 
     spacing: float | tuple[float, ...] = 1.0
@@ -31,6 +33,8 @@ class Grid:
             value = getattr(self, name)
             if isinstance(value, Sequence) and not isinstance(value, str):
                 object.__setattr__(self, name, tuple(value))
+        modes = self.padding_mode
+        check_padding_modes(modes, 1 if isinstance(modes, str) else len(modes))
 
     def spacings(self, dim: int) -> tuple[float, ...]:
         """The distance of points along each axis."""

@@ -130,12 +130,13 @@ def cut(header: Header) -> str:
 
 
 def time_label(header: Header, frame: int) -> str:
-    """When a frame is, counted from the first, e.g. ``t = 12 s``."""
+    """When a frame is, e.g. ``t = 12 s``."""
     axis = header.time_axis
     step = header.frame_spacing if axis is None else header.spacing[axis]
     units = header.units.get("time" if axis is None else "length", "")
-    factor, unit = scale(header.frames * step, units)
-    return f"t = {frame * step * factor:.4g}{unit and ' ' + unit}"
+    before = header.start_time / header.frame_spacing  # frames, as a spacetime counts in lengths
+    factor, unit = scale((abs(before) + header.frames) * step, units)
+    return f"t = {(before + frame) * step * factor:.4g}{unit and ' ' + unit}"
 
 
 def scale(largest: float, unit: str) -> tuple[float, str]:

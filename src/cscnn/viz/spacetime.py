@@ -49,10 +49,11 @@ def diagram_size(header: Header) -> tuple[float, float]:
 def draw_diagram(ax: Any, header: Header, panel: Panel, values: np.ndarray) -> None:
     """One diagram of values (frames, x), with the colours of a panel."""
     x, t, _, _ = _extent(header)
+    start = t * header.start_time / (header.frames * header.frame_spacing)
     ax.imshow(
         values,
         origin="lower",
-        extent=(0, x, 0, t),
+        extent=(0, x, start, start + t),
         aspect="equal" if _equal(header) else "auto",
         cmap=panel.colours,
         vmin=panel.limits[0],
@@ -61,7 +62,7 @@ def draw_diagram(ax: Any, header: Header, panel: Panel, values: np.ndarray) -> N
     )
     if header.time_axis is not None:
         dark = panel.signed or panel.error
-        _light_cone(ax, x, t, "0.25" if dark else "white")
+        _light_cone(ax, x, (start, start + t), "0.25" if dark else "white")
 
 
 def label_diagram(ax: Any, header: Header, bottom: bool, left: bool) -> None:
@@ -135,8 +136,9 @@ def _extent(header: Header) -> tuple[float, float, str, str]:
     )
 
 
-def _light_cone(ax: Any, x: float, t: float, colour: str) -> None:
+def _light_cone(ax: Any, x: float, times: tuple[float, float], colour: str) -> None:
     """Both paths of light from the middle of the bottom."""
+    reach = times[1] - times[0]
     for side in (1, -1):
-        ax.plot((x / 2, x / 2 + side * t), (0, t), color=colour, linewidth=0.7, alpha=0.5)
-    ax.set(xlim=(0, x), ylim=(0, t))
+        ax.plot((x / 2, x / 2 + side * reach), times, color=colour, linewidth=0.7, alpha=0.5)
+    ax.set(xlim=(0, x), ylim=times)

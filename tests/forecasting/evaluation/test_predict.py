@@ -10,6 +10,7 @@ from cscnn.data.files import find_damage
 from cscnn.data.simulators import create
 from cscnn.forecasting.evaluation.rollout import rollout
 from cscnn.forecasting.predict import predict
+from cscnn.viz.panels import time_label
 from tests.forecasting.evaluation.stubs import make_run
 
 TINY = {
@@ -57,6 +58,10 @@ def test_forecasts_on_cells(task, start, tmp_path):
         assert forecasts.header.spacing[0] == 2 * header.spacing[0]
         joined = 1 if header.time_axis is None else 2
         assert forecasts.header.frame_spacing == joined * header.frame_spacing
+        first = start + forecaster.task.frames_in
+        assert forecasts.header.start_time == first * joined * header.frame_spacing
+        label = time_label(forecasts.header, 0)
+        assert label == time_label(seen.header, first)
         stop = start + forecaster.task.frames_in
         known = {n: torch.as_tensor(a)[None] for n, a in seen.read(0, start, stop).items()}
         with torch.no_grad():

@@ -265,7 +265,7 @@ def test_all_devices_stop_if_the_loss_of_one_is_not_a_number(
         assert os.WEXITSTATUS(os.waitpid(pid, 0)[1]) == 1
     for text in ((tmp_path / "errors" / rank).read_text() for rank in "01"):
         name = (
-            "loss is nan at epoch 0, batch 0" if training else "validation loss is nan at epoch 0"
+            "loss is nan at epoch 1, batch 0" if training else "validation loss is nan at epoch 1"
         )
         assert f"NonFiniteLoss: the {name}" in text
     assert Forecaster.load(run.folder / "diagnosis.safetensors").n_parameters() > 0

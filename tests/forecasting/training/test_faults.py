@@ -24,7 +24,7 @@ pytestmark = QUIET
 def test_loss_that_is_not_a_number(data: Path, tmp_path: Path) -> None:
     wild = config(data, tmp_path / "run", optimizer__lr=1e30, optimizer__clip=0.0,
                   optimizer__schedule="constant")  # fmt: skip
-    with pytest.raises(NonFiniteLoss, match=r"the loss is (nan|inf) at epoch 0, batch \d"):
+    with pytest.raises(NonFiniteLoss, match=r"the loss is (nan|inf) at epoch 1, batch \d"):
         train(wild)
     assert {path.name for path in wild.folder.iterdir()} <= set(TRAINED)
     assert Forecaster.load(wild.folder / "diagnosis.safetensors").n_parameters() > 0
@@ -43,7 +43,7 @@ def test_validation_loss_that_is_not_a_number(
         return (float("nan") if bad_one else 1.0) * loss(self, window, *how)
 
     monkeypatch.setattr(Forecaster, "loss", broken)
-    with pytest.raises(NonFiniteLoss, match="the validation loss is nan at epoch 0"):
+    with pytest.raises(NonFiniteLoss, match="the validation loss is nan at epoch 1"):
         train(run)
     assert Forecaster.load(run.folder / "diagnosis.safetensors").n_parameters() > 0
     assert not (run.folder / "state.ckpt").exists()

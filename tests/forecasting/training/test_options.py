@@ -300,6 +300,12 @@ def test_weights_of_16_bits(name: str, works: bool, data: Path, tmp_path: Path) 
         assert made.header.frames == 2
 
 
+def test_changes_are_lost_in_16_bits(data: Path, tmp_path: Path) -> None:
+    run = config(data, tmp_path / "run", model__predict="change", trainer__precision="bf16-true")
+    with pytest.raises(ValueError, match=r"predict=change does not go with .*=bf16-true.*-mixed"):
+        plan(run)
+
+
 def test_dry_run(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = config(data, tmp_path / "run")
     assert main(command(options, tmp_path, "--dry-run")) == 0

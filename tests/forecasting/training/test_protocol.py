@@ -43,7 +43,7 @@ def test_a_run_folder_is_complete(undisturbed: Run, data: Path) -> None:
     names = {p.name for p in undisturbed.path.iterdir()}
     assert names == {"config.json", "metrics.csv", "model.safetensors", "state.ckpt"}
     rows = undisturbed.metrics()
-    assert [row["epoch"] for row in rows] == [0, 1, 2]
+    assert [row["epoch"] for row in rows] == [1, 2, 3]
     assert [row["step"] for row in rows] == [4, 8, 12]
     assert rows[-1]["train_loss"] < rows[0]["train_loss"]
     assert rows[-1]["lr"] < 1e-4

@@ -77,7 +77,6 @@ class RunFolder(Checkpoint):  # so that it is told after the metrics are known
     def on_train_epoch_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
         measured = trainer.callback_metrics
         row = {
-            "epoch": float(trainer.current_epoch),
             "step": float(trainer.global_step),
             "unroll": float(pl_module.unrolled.steps),
             "train_loss": float(measured["train_loss"]),
@@ -118,7 +117,7 @@ class RunFolder(Checkpoint):  # so that it is told after the metrics are known
         text = io.StringIO(newline="")
         writer = csv.DictWriter(text, COLUMNS)
         writer.writeheader()
-        writer.writerows(self.rows)
+        writer.writerows({**row, "epoch": n} for n, row in enumerate(self.rows, start=1))
         write_text(self.folder / "metrics.csv", text.getvalue())
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:

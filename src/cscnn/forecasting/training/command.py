@@ -191,6 +191,6 @@ def run(arguments: Sequence[str]) -> int:
     split = "" if data.test else " --split valid" if data.valid else " --data FILE"
     print(
         f"{finished.path}: {len(rows)} epochs, best {name} {best[name]:.4g} "
-        f"in epoch {best['epoch'] + 1:.0f}; next: cscnn evaluate {finished.path}{split}"
+        f"in epoch {best['epoch']:.0f}; next: cscnn evaluate {finished.path}{split}"
     )
     return 0

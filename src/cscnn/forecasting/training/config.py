@@ -166,7 +166,8 @@ class TrainerConfig:
         epochs: passes over the training windows.
         steps: steps per epoch, if not all windows shall be seen; the state is saved after each.
         accumulate: batches whose gradients are added up for one step.
-        precision: 32, 64, bf16-mixed, 16-mixed or bf16-true, which has weights of 16 bits too.
+        precision: 32, 64, bf16-mixed, 16-mixed or bf16-true, which has weights and frames of 16
+            bits too, for model.predict=state.
         compile: torch.compile the model.
         patience: number of epochs without improvement after which training stops.
         accelerator: cpu, gpu, mps or auto.
@@ -232,6 +233,12 @@ class TrainConfig:
             )
         self.training.check(self.trainer.epochs)
         check_choice("model.predict", self.model.predict, PREDICTIONS)
+        if self.model.predict == "change" and self.trainer.precision == "bf16-true":
+            raise ValueError(
+                "model.predict=change does not go with trainer.precision=bf16-true: frames of 16 "
+                "bits have three digits, and what changes in a step is lost in their rounding. "
+                "Take bf16-mixed"
+            )
         self._check_numbers()
         self._check_devices()
         self._check_optimizer()

@@ -215,6 +215,10 @@ class WindowData(lightning.LightningDataModule):
             transform=InTurn(transforms) if transforms else None,
         )
 
+    def all_windows(self) -> Windows:
+        """Every training window once, as it is stored: not transformed, without noise."""
+        return self._windows(self.source, mode="all", trajectories=self.config.trajectories)
+
     def valid_windows(self) -> Windows | Subset[Any] | None:
         """The validation windows."""
         if not self.config.valid:

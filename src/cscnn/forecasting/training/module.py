@@ -97,7 +97,7 @@ class TrainingModule(lightning.LightningModule):
         """Raise unless a mean over all devices is finite; so all of them stop."""
         if not math.isfinite(value):
             raise NonFiniteLoss(
-                f"the {name} is {float(value)} at epoch {self.current_epoch}{place}"
+                f"the {name} is {float(value)} at epoch {self.current_epoch + 1}{place}"
             )
 
     def on_train_epoch_end(self) -> None:

@@ -11,6 +11,7 @@ from cscnn._util.machine import peak_memory
 from cscnn._util.progress import Bar
 from cscnn.forecasting.forecaster import Forecaster
 from cscnn.forecasting.frames import block
+from cscnn.forecasting.training import doubts
 from cscnn.forecasting.training.config import TrainConfig
 from cscnn.forecasting.training.loader import WindowData
 from cscnn.forecasting.training.room import check_precision, check_room, training_copies
@@ -19,7 +20,7 @@ from cscnn.forecasting.windows import collate
 
 
 def plan(config: TrainConfig) -> dict[str, Any]:
-    """What a run would do: devices, batches, steps, parameters, memory of a step."""
+    """What a run would do: fields, what is given, devices, batches, steps, parameters, memory."""
     config.check()
     data = open_data(config)
     with contextlib.closing(data):
@@ -27,6 +28,7 @@ def plan(config: TrainConfig) -> dict[str, Any]:
         data.check_splits()
         check_precision(config, forecaster, data)
         check_room(config, forecaster.network, data)
+        doubts.warn(forecaster, data)
         return _measure(config, forecaster, data)
 
 
@@ -57,6 +59,8 @@ def _measure(config: TrainConfig, forecaster: Forecaster, data: WindowData) -> d
     return {
         "model": f"{config.model.name}, {forecaster.n_parameters():,} parameters",
         "task": data.task.name,
+        "fields": ", ".join(f"{f.name} (grade {f.grade})" for f in data.task.fields),
+        "given": ", ".join(data.task.told()) or "nothing",
         **_neighbours(data),
         "margin": forecaster.task.margin,
         "constraints": forecaster.constrain.effect(forecaster.pack(batch.known), first),

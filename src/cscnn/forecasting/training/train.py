@@ -27,6 +27,7 @@ from cscnn.forecasting.forecaster import Forecaster
 from cscnn.forecasting.losses import check_loss, check_weights
 from cscnn.forecasting.receptive_field import default_margin
 from cscnn.forecasting.runs import TRAINED, Run
+from cscnn.forecasting.training import doubts
 from cscnn.forecasting.training.callbacks import (
     FORMAT,
     AtomicCheckpoint,
@@ -128,6 +129,8 @@ def _train(config: TrainConfig, units: Units | None) -> Run:
         data.check_splits()
         check_precision(config, module.forecaster, data)
         check_room(config, module.network, data)
+        if progress is None and _writes():
+            doubts.warn(module.forecaster, data)
         signals = Signals()
         trainer = make_trainer(config, identity, [signals], progress)
         begin(config, given if progress is None else None)

@@ -76,7 +76,7 @@ def learning(runs: Sequence[Contents]) -> Section:
     """Losses against epochs."""
     lines = []
     for run in runs:
-        epochs = [m["epoch"] + 1 for m in run.metrics]
+        epochs = [m["epoch"] for m in run.metrics]
         train, valid = ([m.get(k) for m in run.metrics] for k in ("train_loss", "valid_loss"))
         validated = any(v is not None for v in valid)
         lines.append(Series(f"{run.label}, training", epochs, train, run.style, faint=validated))

@@ -11,7 +11,8 @@ from cscnn.viz.numbers import count, listing, number, percent, size, times
 from cscnn.viz.report.contents import Contents, comparable, first_known, largest, observed
 from cscnn.viz.report.section import Section
 
-GRID = "rotations and reflections of the grid"
+#: Of a transformation that was measured on a grid: its name, and how its values are written.
+MOTIONS = {"boost": ("boosts", "rapidity {:g}"), "rotation": ("rotations", "{:g}°")}
 
 
 @dataclass(frozen=True)
@@ -186,29 +187,46 @@ def _observers(runs: Sequence[Contents]) -> Card:
 
 
 def _equivariance(runs: Sequence[Contents]) -> Card:
-    motion, name = ("boost", "boosts")
-    if not any(run.motion("boost") for run in runs):
-        motion, name = ("rotation", "rotations")
-    values = [largest(m.errors) if (m := run.motion(motion)) else None for run in runs]
-    notes = [_exact(run, motion) for run in runs]
-    if all(value is None for value in values):
-        values, notes = [run.number(lambda e: e.symmetry.point_group) for run in runs], []
-        name = GRID
+    """What a grid keeps exactly; below it what is right up to the resolution of the grid."""
     return Card(
         "Is it equivariant?",
         "Largest relative difference between transforming before and after the forecast, over "
-        f"{name}.",
-        values,
-        notes or [""] * len(runs),
+        "translations and the symmetries of the grid, which are exact for an equivariant network.",
+        [_exact(run) for run in runs],
+        [_resolved(run) for run in runs],
     )
 
 
-def _exact(run: Contents, motion: str) -> str:
-    """What a grid keeps exactly, and the part of the violation that is due to the grid."""
-    note = f"{GRID} {number(run.number(lambda e: e.symmetry.point_group))}"
-    part = run.motion(motion)
-    floor = largest(part.floors) if part is not None else None
-    return note if floor is None else f"{note}; interpolation alone {number(floor)}"
+def _exact(run: Contents) -> float | None:
+    """The largest violation that no grid excuses; translations are not seen beside borders."""
+    if run.evaluation is None:
+        return None
+    symmetry = run.evaluation.symmetry
+    exact = [symmetry.translation] * symmetry.interior + [symmetry.point_group]
+    for part in (symmetry.rotation, symmetry.boost):
+        if part is not None and not any(part.floors):  # on points nothing is interpolated
+            exact += part.errors
+    return largest(exact)
+
+
+def _resolved(run: Contents) -> str:
+    """Translations and the point group by themselves, and what a finer grid would reduce."""
+    if run.evaluation is None:
+        return ""
+    symmetry = run.evaluation.symmetry
+    borders = "" if symmetry.interior else " (borders included)"
+    note = (
+        f"translations {number(known(symmetry.translation))}{borders}, point group "
+        f"{number(known(symmetry.point_group))}"
+    )
+    for name, (title, form) in MOTIONS.items():
+        if (part := run.motion(name)) is not None:
+            note += (
+                f"; {title} up to {form.format(max(part.values))} {number(largest(part.errors))}"
+            )
+            if floor := largest(part.floors):
+                note += f", a matter of resolution: interpolation alone {number(floor)}"
+    return note
 
 
 def best(values: Sequence[float | None]) -> int | None:

@@ -31,6 +31,8 @@ def heading(runs: Sequence[Contents]) -> Heading:
 
 def _facts(run: Contents) -> dict[str, str]:
     facts = {"model": run.network, "parameters": count(run.parameters)}
+    if run.task is not None and (told := run.task.told()):
+        facts["given"] = ", ".join(told)
     if run.metrics:
         facts["epochs"] = f"{len(run.metrics)} of {run.config.trainer.epochs}"
         facts["trained for"] = duration(sum(m.get("seconds", 0.0) for m in run.metrics))
