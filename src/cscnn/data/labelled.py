@@ -98,7 +98,7 @@ def _lazy(source: FieldSource, numbers: Sequence[int], name: str) -> Any:
     by_time = header.axes_of(name)[0]
     stored = np.float64 if not any(header.axes_of(name)) else np.dtype(source.dtype)
 
-    class Frames(backends.BackendArray):  # type: ignore[misc]
+    class Frames(backends.BackendArray):  # type: ignore[name-defined]
         """What xarray asks for indices."""
 
         shape = (len(numbers), *header.shape(name))

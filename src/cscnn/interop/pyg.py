@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
@@ -91,9 +92,8 @@ def from_pyg(graph: Any, fields: FieldType | CliffordAlgebra) -> tuple[Tensor, E
                 f"x must have {fields.components} columns for {fields}, got {tuple(flat.shape)}"
             )
         x = fields.insert(flat)
-    known = {name: getattr(graph, attribute, None) for name, attribute in EDGES.items()}
     edges = Edges.from_edge_index(
         graph.edge_index, graph.pos, shift=getattr(graph, "edge_shift", None)
     )
-    known["position"] = edges.position if known["position"] is None else known["position"]
-    return x, Edges(edges.receiver, edges.sender, n_receivers=len(x), n_senders=len(x), **known)
+    known = {name: getattr(graph, attribute, None) for name, attribute in EDGES.items()}
+    return x, replace(edges, **{name: v for name, v in known.items() if v is not None})

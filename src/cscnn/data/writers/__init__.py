@@ -18,7 +18,7 @@ from cscnn.data.writers.base import Writer
 
 def formats() -> dict[str, type[Writer]]:
     """The formats by name."""
-    return named_classes("cscnn.data.writers", Writer)
+    return named_classes(__name__, Writer)  # type: ignore[type-abstract]
 
 
 def export(
