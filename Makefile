@@ -71,7 +71,7 @@ test-core:
 	$(PYTHON) -m venv $(VENV)-core
 	$(VENV)-core/$(notdir $(BIN))/python -m pip install --quiet -c constraints.txt -e . pytest pytest-xdist hypothesis
 	CSCNN_WITHOUT_EXTRAS=1 $(VENV)-core/$(notdir $(BIN))/python -m pytest -n $(WORKERS) --dist loadscope -m "not slow" \
-		tests/algebra tests/nn tests/kernels tests/geometry tests/conv tests/calculus tests/networks tests/testing tests/test_imports.py
+		tests/algebra tests/nn tests/kernels tests/geometry tests/conv tests/calculus tests/networks tests/testing tests/interop tests/test_imports.py
 
 # Lower bounds are tested ones: constraints-oldest.txt has them, and what they need beside them.
 $(VENV)-oldest/.dev: pyproject.toml constraints-oldest.txt
