@@ -144,7 +144,10 @@
       drawDiagram(panels[2], difference, (x) => palette.diverging(x / ERROR_LIMIT), palette);
       drawCurves(panels[3], truth, forecast, palette);
       const [all, now] = [size(difference), size(rowOf(difference, state.frame))];
-      note.textContent = number === 0 ? "rapidity 0" : `rapidity ${rapidity}`;
+      const { parameters } = data.networks[state.network];
+      note.textContent = number === 0
+        ? `${parameters.toLocaleString("en")} parameters, forecasts ${data.ahead} ahead`
+        : `rapidity ${rapidity}`;
       error.textContent =
         `error now ${percent(now / size(truth))}, of all times ${percent(all / size(truth))}`;
       error.dataset.error = all / size(truth);
