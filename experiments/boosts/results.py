@@ -38,6 +38,10 @@ class Results:
         """The record of a trial, if it has been run."""
         return self.store.find(trial.name, trial.plan())
 
+    def lost(self, trial: Trial) -> Path | None:
+        """Where the record of a training should be, if there is none."""
+        return None if self.find(trial) is not None else self.store.file(trial.name)
+
     # --- the search for variant, padding and learning rate ----------------------------------------
 
     def search(self, task: str, key: str) -> tuple[list[Trial], Choice | None]:

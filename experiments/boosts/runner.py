@@ -12,7 +12,7 @@ from experiments.boosts.measure import run_trial
 from experiments.boosts.plan import Trial
 from experiments.boosts.records import Record
 from experiments.boosts.results import Results
-from experiments.pool import run_all
+from experiments.command import run_trials
 
 
 def run(
@@ -32,17 +32,19 @@ def run(
         workers: trainings at a time.
         quiet: show no progress.
     """
-    bar = Bar("trainings", quiet=quiet)
     while missing := results.missing(task, parts):
         _make_data(missing, results.out / "data", workers, quiet)
         folder = Results(results.settings, results.models, results.out)  # known ones stay here
-        jobs = [(trial, folder) for trial in missing]
-        for done, record in enumerate(run_all(run_trial, jobs, workers), 1):
-            if not quiet:
-                print(outcome(record), flush=True)
-            bar(task, done, len(missing))
-        if lost := [trial.name for trial in missing if results.find(trial) is None]:
-            raise RuntimeError(f"there is no record {results.store.file(lost[0])}")
+        run_trials(
+            task,
+            run_trial,
+            missing,
+            folder,
+            record=results.lost,
+            tell=outcome,
+            workers=workers,
+            quiet=quiet,
+        )
     if not quiet:
         for key in results.settings[task].models:
             _, choice = results.search(task, key)

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cscnn._util.command import Parser, run_command
 from cscnn._util.files import check_folder
 from cscnn._util.progress import duration
+from experiments.command import add_tasks, check_known, run_study, study_parser
 from experiments.paper import PARTS
 from experiments.paper.presets import STUDIES
 from experiments.paper.records import Archive
@@ -24,41 +24,26 @@ TASKS = tuple(STUDIES["small"].settings)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
-    args = _parser().parse_args(argv)
-    return run_command(PROGRAM, lambda: _run(args), debug=args.debug)
+    return run_study(_parser(), argv, _run)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog=PROGRAM,
-        description="Reproduces the paper's comparisons. Trains every model on tasks of the paper "
-        "for several numbers of training simulations and seeds, after choosing its learning rate "
-        "on the validation split, measures errors and symmetries, and writes a page of results. "
-        "Run it again after an interruption and it goes on; when everything is there it only "
-        "draws.",
-        epilog=f"example: {PROGRAM} navier_stokes --preset small --out study --workers 2",
+    parser = study_parser(
+        PROGRAM,
+        "Reproduces the paper's comparisons. Trains every model on tasks of the paper for several "
+        "numbers of training simulations and seeds, after choosing its learning rate on the "
+        "validation split, measures errors and symmetries, and writes a page of results. When "
+        "everything is there it only draws.",
+        "navier_stokes --preset small --out study --workers 2",
+        out="study",
+        page="folder of results.md (default: that of --out)",
+        known=("FILE", "results.json"),
+        workers=None,
     )
-    parser.add_argument(
-        "tasks", nargs="*", metavar="TASK", help=f"of {', '.join(TASKS)} (default: all)"
-    )
+    add_tasks(parser, TASKS, PARTS)
     parser.add_argument("--preset", default="small", choices=tuple(STUDIES))
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="(default: all)")
     parser.add_argument("--models", nargs="+", metavar="NAME", help="only these (default: all)")
-    parser.add_argument("--out", type=Path, default=Path("study"), help="(default: %(default)s)")
-    parser.add_argument(
-        "--page", type=Path, metavar="DIR", help="folder of results.md (default: that of --out)"
-    )
-    parser.add_argument(
-        "--workers", type=int,
-        help="trainings at a time (default: one for each core; with an accelerator one)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--known", type=Path, metavar="FILE",
-        help="results.json of an earlier study: what is in it is not run again",
-    )  # fmt: skip
-    parser.add_argument("--draw", action="store_true", help="only draw what there is")
     parser.add_argument("--list", action="store_true", help="list the trainings and stop")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of errors")
     return parser
 
 
@@ -66,10 +51,7 @@ def _run(args: argparse.Namespace) -> int:
     study = STUDIES[args.preset]
     chosen = study.only(args.models) if args.models else study
     tasks = args.tasks or list(study.settings)
-    if unknown := [task for task in tasks if task not in study.settings]:
-        raise ValueError(f"unknown task {unknown[0]!r}: choose from {', '.join(study.settings)}")
-    if args.workers is not None and args.workers < 1:
-        raise ValueError(f"--workers must be positive, got {args.workers}")
+    check_known("task", tasks, study.settings)
     known = Archive.load(args.known) if args.known else Archive()
     results = Results(chosen, args.out, known)
     if args.list:

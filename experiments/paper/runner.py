@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cscnn._util.progress import Bar, duration
+from experiments.command import run_trials
 from experiments.paper.measure import prepare_data, run_timed
 from experiments.paper.plan import Trial
 from experiments.paper.records import Record
 from experiments.paper.results import Results
 from experiments.paper.timing import compare_seconds
-from experiments.pool import run_all, threads_for
+from experiments.pool import threads_for
 
 
 @dataclass
@@ -38,7 +39,10 @@ class Runner:
             self.run_trials(f"{task}, {part}", self._missing(trials))
 
     def _missing(self, trials: Iterable[Trial]) -> list[Trial]:
-        return [trial for trial in trials if self.results.find(trial) is None]
+        return [trial for trial in trials if not self._has(trial)]
+
+    def _has(self, trial: Trial) -> bool:
+        return self.results.find(trial) is not None
 
     def measure_seconds(self, task: str) -> None:
         """Time a step of each model that has a record beside the others, unless that was done.
@@ -63,19 +67,21 @@ class Runner:
         results = self.results
         results.out.mkdir(parents=True, exist_ok=True)
         prepare_data(trials, results, self.workers, Bar("trajectories", quiet=self.quiet))
-        bar = Bar("runs", quiet=self.quiet)
-        bar(title, 0, len(trials))
-        for done, (trial, record, seconds) in enumerate(self._finished(trials), 1):
-            if not self.quiet:
-                outcome = record.diverged or f"{record.error:.4g}"
-                print(f"{trial.name}: {outcome} in {duration(seconds)}", flush=True)
-            bar(title, done, len(trials))
-        if lost := self._missing(trials):
-            raise RuntimeError(f"there is no record {results.file(lost[0].name)}")
-
-    def _finished(self, trials: list[Trial]) -> Iterator[tuple[Trial, Record, float]]:
-        """Records and seconds, in the order in which they are finished."""
-        results = self.results
         if self.workers > 1:
             results = Results(results.study, results.out)  # known records stay here
-        return run_all(run_timed, [(trial, results) for trial in trials], self.workers)
+        run_trials(
+            title,
+            run_timed,
+            trials,
+            results,
+            record=lambda trial: None if self._has(trial) else results.file(trial.name),
+            tell=_outcome,
+            workers=self.workers,
+            quiet=self.quiet,
+        )
+
+
+def _outcome(finished: tuple[Trial, Record, float]) -> str:
+    """A training in one line."""
+    trial, record, seconds = finished
+    return f"{trial.name}: {record.diverged or f'{record.error:.4g}'} in {duration(seconds)}"

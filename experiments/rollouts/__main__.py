@@ -6,11 +6,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
-from cscnn._util.checks import check_int
-from cscnn._util.command import Parser, run_command
 from cscnn._util.files import check_folder
+from experiments.command import check_known, run_study, study_parser
 from experiments.rollouts.presets import CONTENDERS, RECIPES, SETTINGS
 
 PROGRAM = "python -m experiments.rollouts"
@@ -18,44 +16,30 @@ PROGRAM = "python -m experiments.rollouts"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
-    args = _parser().parse_args(argv)
-    return run_command(PROGRAM, lambda: _run(args), debug=args.debug)
+    return run_study(_parser(), argv, _run)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog=PROGRAM,
-        description="Trains networks with several recipes in the same time, and measures how long "
-        "their forecasts last. Learning rate and recipe of each are chosen on the validation "
-        "split. Run it again after an interruption and it goes on.",
-        epilog=f"example: {PROGRAM} --only cs_resnet resnet --out rollouts --workers 2",
+    parser = study_parser(
+        PROGRAM,
+        "Trains networks with several recipes in the same time, and measures how long their "
+        "forecasts last. Learning rate and recipe of each are chosen on the validation split.",
+        "--only cs_resnet resnet --out rollouts --workers 2",
+        out="rollouts",
+        page="write rollouts.md, its records and figure here",
+        known=("DIR", "folder with rollouts.json"),
     )
-    parser.add_argument("--out", type=Path, default=Path("rollouts"), help="(default: %(default)s)")
     parser.add_argument(
         "--only", nargs="+", metavar="NETWORK", help=f"of {', '.join(CONTENDERS)} (default: all)"
     )
     parser.add_argument("--parts", nargs="+", choices=("levers", "time", "steps"), help="of all")
     parser.add_argument("--seconds", type=float, help="of a training (default: as the task has it)")
     parser.add_argument("--seeds", type=int, help="of the best recipe")
-    parser.add_argument(
-        "--workers", type=int, default=1, help="trainings at a time (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--page", type=Path, metavar="DIR", help="write rollouts.md, its records and figure here"
-    )
-    parser.add_argument(
-        "--known", type=Path, metavar="DIR",
-        help="folder with rollouts.json of an earlier study: what is in it is not run again",
-    )  # fmt: skip
-    parser.add_argument("--draw", action="store_true", help="train nothing, use what there is")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of errors")
     return parser
 
 
 def _run(args: argparse.Namespace) -> int:
-    if unknown := [key for key in args.only or () if key not in CONTENDERS]:
-        raise ValueError(f"unknown network {unknown[0]!r}: choose from {', '.join(CONTENDERS)}")
-    check_int("--workers", args.workers, low=1)
+    check_known("network", args.only or (), CONTENDERS)
     check_folder(args.out, "for the files of the study", create=True)
     from experiments.rollouts.results import PARTS, Study  # take seconds to import
     from experiments.rollouts.runner import open_results, run

@@ -46,6 +46,10 @@ class Results:
         """The record of a trial, if it has been run."""
         return self.store.find(trial.name, trial.plan())
 
+    def lost(self, trial: Trial) -> Path | None:
+        """Where the record of a training should be, if there is none."""
+        return None if self.find(trial) is not None else self.store.file(trial.name)
+
     def steps(self, task: str, key: str, lever: str, factor: float = 1.0) -> int:
         """Optimiser steps in the time that all have: two digits, so that it says no more."""
         seconds = factor * self.study.settings[task].seconds

@@ -9,7 +9,7 @@ from cscnn._util.jsonform import write_json
 from cscnn._util.progress import Bar, duration
 from cscnn.data.generate import generate
 from experiments import archive
-from experiments.pool import run_all
+from experiments.command import run_trials
 from experiments.rollouts.measure import run_trial
 from experiments.rollouts.records import FORMAT, Record
 from experiments.rollouts.results import PARTS, Results, Study
@@ -63,15 +63,17 @@ def run(
         workers: trainings at a time.
         quiet: show no progress.
     """
-    bar = Bar("trainings", quiet=quiet)
     while missing := results.missing(task, parts):
-        jobs = [(trial, results) for trial in missing]
-        for done, record in enumerate(run_all(run_trial, jobs, workers), 1):
-            if not quiet:
-                print(outcome(record), flush=True)
-            bar(task, done, len(missing))
-        if lost := [trial.name for trial in missing if results.find(trial) is None]:
-            raise RuntimeError(f"there is no record of {lost[0]}")
+        run_trials(
+            task,
+            run_trial,
+            missing,
+            results,
+            record=results.lost,
+            tell=outcome,
+            workers=workers,
+            quiet=quiet,
+        )
 
 
 def outcome(record: Record) -> str:
