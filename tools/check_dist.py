@@ -29,7 +29,8 @@ PACKAGE = "src/cscnn"
 EXTRAS = "train,viz"
 #: What fails without extras, and what the error must name.
 MISSING = {
-    "data": "from cscnn.data import open_fields; open_fields('fields.h5')",
+    "data": "from pathlib import Path\nPath('fields.h5').write_bytes(b'HDF')\n"
+    "from cscnn.data import open_fields\nopen_fields('fields.h5')",
     "train": "from cscnn import networks as n, CliffordAlgebra as A\n"
     "n.save('net.safetensors', n.CSResNet(A((1,)), 1, 1, width=1))",
     "viz": "from cscnn.viz import plot_kernel\nfrom cscnn.kernels import CompleteKernel as K\n"
@@ -240,10 +241,11 @@ def check_types(environment: Environment) -> None:
          "--python-executable", environment.python),
         (sys.executable, "-m", "pyright", "--warnings", "--pythonpath", environment.python),
     )  # fmt: skip
+    programs = [shutil.copy(path, environment.work) for path in sorted(PROGRAMS.glob("*.py"))]
     wrong = environment.work / "wrong.py"
     wrong.write_text("import cscnn\n\nblades: str = cscnn.CliffordAlgebra((1,)).n_blades\n")
     for checker in checkers:
-        print(environment.run(*checker, *sorted(p.name for p in PROGRAMS.glob("*.py"))), end="")
+        print(environment.run(*checker, *programs), end="")
         try:
             environment.run(*checker, wrong.name)
         except Failure as failure:

@@ -12,17 +12,16 @@ from torch import Tensor
 from cscnn import CliffordAlgebra
 from cscnn.forecasting import Field, Forecaster, Task, TrainConfig, Units, evaluate, train
 from cscnn.kernels import Complete
-from cscnn.networks import CSResNet, FieldType
+from cscnn.networks import FieldType, build
 
 
 def forecaster_of(task: Task) -> Forecaster:
     """A small network with the types of a task."""
     algebra: CliffordAlgebra = task.algebra
-    given: FieldType = task.input_type
+    seen: FieldType = task.input_type
+    assert seen.algebra == algebra
     kernel = Complete(hidden_dim=4)
-    network = CSResNet(
-        algebra, given.channels, task.output_type.channels, width=2, blocks=1, kernel=kernel
-    )
+    network = build("cs_resnet", seen, task.output_type, width=2, blocks=1, kernel=kernel)
     return Forecaster(network, task, Units({"height": 2.0, "velocity": 1.0}), predicts="state")
 
 
