@@ -320,10 +320,8 @@ class TrainConfig:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> TrainConfig:
-        """Inverse of `to_dict`; runs from before loggers have a flag ``tensorboard``."""
-        trainer = dict(data.get("trainer", {}))
-        trainer.pop("tensorboard", None)
-        return from_json(cls, {**data, "trainer": trainer}, "configuration")
+        """Inverse of `to_dict`."""
+        return from_json(cls, data, "configuration")
 
     @property
     def folder(self) -> Path:
