@@ -92,8 +92,6 @@ def test_all_have_the_same_time(finished: Results) -> None:
         task, key, lever = name.split("/")
         steps = finished.steps(task, key, lever)
         assert steps * seconds == pytest.approx(0.05, rel=0.06, abs=seconds)
-    costs = finished.speeds.seconds
-    assert costs[f"{TASK}/mine/pushforward"] > costs[f"{TASK}/mine/change"]
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ SIGNS = {0: (1,), 1: (1, 1, 1), 2: (1, -1, 1), 3: (1,)}
 
 
 def multivector_irreps(channels: int) -> str:
-    """The irreps of so many multivectors of three dimensions, as e3nn spells them.
+    """The irreps of a number of multivectors of three dimensions, as e3nn spells them.
 
     Example:
         >>> multivector_irreps(8)
