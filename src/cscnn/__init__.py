@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cscnn.algebra import CliffordAlgebra
     from cscnn.conv import CliffordSteerableConv
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = ["CliffordAlgebra", "CliffordSteerableConv", "__version__", "kernels", "nn"]
 

@@ -1,3 +1,4 @@
+# pyright: strict
 """A program of a user of the application half, with the extras train and viz.
 
 `tools/check_dist.py` runs it, and checks its types, where only the wheel is installed.

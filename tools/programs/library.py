@@ -1,3 +1,4 @@
+# pyright: strict
 """A program of a user of the library half, with torch and numpy alone.
 
 `tools/check_dist.py` runs it, and checks its types, where only the wheel is installed.
