@@ -6,6 +6,7 @@ import torch
 
 from cscnn import CliffordAlgebra, CliffordSteerableConv
 from cscnn.kernels import Complete, Implicit
+from cscnn.networks import Grid
 from cscnn.testing import grid_equivariance_errors, relative_error
 from tests.conv.builders import build
 
@@ -48,6 +49,14 @@ def test_a_channel_between_walls(wall):
     assert min(errors.values()) > 1e-3  # the control
     with pytest.raises(ValueError, match=r"padding_mode must be one of .*, got 'periodic'"):
         grid_equivariance_errors(conv, conv.algebra, shape, padding_mode="periodic")
+
+
+@pytest.mark.parametrize("mode", ["periodic", ("wall", "mirror")])
+def test_unknown_paddings_are_refused_with_the_list(mode):
+    with pytest.raises(ValueError, match=r"one of zeros, .*, conductor, got '\w+': circular"):
+        Grid(padding_mode=mode)
+    with pytest.raises(ValueError, match=r"one of zeros, .*, conductor, got '\w+': circular"):
+        build((1, 1), padding_mode=mode)
 
 
 def test_what_cannot_be_checked_is_refused():
