@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from cscnn._util.checks import check_int
-from cscnn._util.command import Parser, run_command
+from cscnn._util.command import run_command
 from cscnn._util.files import check_folder
+from cscnn._util.parser import Parser
 from experiments.boosts import PARTS, records
 from experiments.boosts.presets import MODELS, SETTINGS
 from experiments.boosts.results import Results
@@ -31,7 +32,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Trains networks on solutions seen at rest, and measures their forecasts of "
         "new events for observers that move. Padding and learning rate of each model are chosen on "
         "the validation split, at rest. Run it again after an interruption and it goes on.",
-        epilog=f"example: {PROGRAM} sine_gordon --out boosts --workers 2 --page docs",
+        examples=[f"{PROGRAM} sine_gordon --out boosts --workers 2 --page docs"],
     )
     parser.add_argument(
         "tasks", nargs="*", metavar="TASK", help=f"of {', '.join(SETTINGS)} (default: all)"

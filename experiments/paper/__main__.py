@@ -8,8 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cscnn._util.command import Parser, run_command
+from cscnn._util.command import run_command
 from cscnn._util.files import check_folder
+from cscnn._util.parser import Parser
 from cscnn._util.progress import duration
 from experiments.paper import PARTS
 from experiments.paper.presets import STUDIES
@@ -36,7 +37,7 @@ def _parser() -> argparse.ArgumentParser:
         "on the validation split, measures errors and symmetries, and writes a page of results. "
         "Run it again after an interruption and it goes on; when everything is there it only "
         "draws.",
-        epilog=f"example: {PROGRAM} navier_stokes --preset small --out study --workers 2",
+        examples=[f"{PROGRAM} navier_stokes --preset small --out study --workers 2"],
     )
     parser.add_argument(
         "tasks", nargs="*", metavar="TASK", help=f"of {', '.join(TASKS)} (default: all)"

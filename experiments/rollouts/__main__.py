@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from cscnn._util.checks import check_int
-from cscnn._util.command import Parser, run_command
+from cscnn._util.command import run_command
 from cscnn._util.files import check_folder
+from cscnn._util.parser import Parser
 from experiments.rollouts.presets import CONTENDERS, RECIPES, SETTINGS
 
 PROGRAM = "python -m experiments.rollouts"
@@ -28,7 +29,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Trains networks with several recipes in the same time, and measures how long "
         "their forecasts last. Learning rate and recipe of each are chosen on the validation "
         "split. Run it again after an interruption and it goes on.",
-        epilog=f"example: {PROGRAM} --only cs_resnet resnet --out rollouts --workers 2",
+        examples=[f"{PROGRAM} --only cs_resnet resnet --out rollouts --workers 2"],
     )
     parser.add_argument("--out", type=Path, default=Path("rollouts"), help="(default: %(default)s)")
     parser.add_argument(

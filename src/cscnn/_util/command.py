@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import _thread
-import argparse
 import io
 import os
 import select
@@ -13,25 +12,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import NoReturn, TextIO
+from typing import TextIO
+
+from cscnn._util.parser import one_line
 
 #: Errors whose messages are written for users; others are told with their type.
 EXPECTED = (ValueError, TypeError, LookupError, ArithmeticError, OSError, ImportError, MemoryError)
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser of arguments whose errors are one line, as all errors are."""
-
-    def error(self, message: str) -> NoReturn:
-        """End with the message and where to read more."""
-        self.exit(2, f"{self.prog}: error: {_line(message)} (see {self.prog} --help)\n")
-
-
-def add_overwrite(command: argparse.ArgumentParser) -> None:
-    """The option by which commands replace files; `cscnn._util.files.check_output` obeys it."""
-    command.add_argument(
-        "--overwrite", action="store_true", help="replace files that exist (default: refuse)"
-    )
 
 
 def run_command(program: str, command: Callable[[], int], *, debug: bool = False) -> int:
@@ -57,7 +43,7 @@ def run_command(program: str, command: Callable[[], int], *, debug: bool = False
             return 0
         if debug:
             raise
-        text = _line(str(error)) or type(error).__name__
+        text = one_line(str(error)) or type(error).__name__
         if not isinstance(error, EXPECTED):
             text = f"{type(error).__name__}: {text} (--debug shows where)"
         print(f"{program}: error: {text}", file=sys.stderr)
@@ -88,11 +74,6 @@ def _is_deserted(stream: TextIO) -> bool:
     poll = select.poll()
     poll.register(number, 0)
     return any(event & select.POLLERR for _, event in poll.poll(0))
-
-
-def _line(text: str) -> str:
-    """A text in one line, without characters that a terminal would obey."""
-    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
 
 
 @contextmanager
