@@ -12,9 +12,10 @@ from pathlib import Path
 from benchmarks import competitors, report
 from benchmarks.registry import Benchmark, get, names
 from benchmarks.runner import REPEATS, Row, run
-from cscnn._util.command import Parser, add_overwrite, run_command
+from cscnn._util.command import run_command
 from cscnn._util.files import check_output, write_text
 from cscnn._util.machine import machine
+from cscnn._util.parser import Parser, add_overwrite
 from cscnn._util.progress import status
 
 PROGRAM = "python -m benchmarks"
@@ -31,7 +32,7 @@ def _parser() -> argparse.ArgumentParser:
         prog=PROGRAM,
         description="Runs every hot path and its competitors, interleaved in this process. Times "
         "are minima of interleaved timings; ratios are relative to the reference of each case.",
-        epilog="example: python -m benchmarks --only geometric_product --repeats 31",
+        examples=["python -m benchmarks --only geometric_product --repeats 31"],
     )
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these benchmarks (see --list)")
     parser.add_argument("--list", action="store_true", help="list the benchmarks and stop")

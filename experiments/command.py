@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from cscnn._util.command import Parser, run_command
+from cscnn._util.command import run_command
+from cscnn._util.parser import Parser
 from cscnn._util.progress import Bar
 from experiments.pool import run_all
 
@@ -46,7 +47,7 @@ def study_parser(
     parser = Parser(
         prog=program,
         description=f"{description} Run it again after an interruption and it goes on.",
-        epilog=f"example: {program} {example}",
+        examples=[f"{program} {example}"],
     )
     usual = "%(default)s" if workers else "one for each core; with an accelerator one"
     parser.add_argument("--out", type=Path, default=Path(out), help="(default: %(default)s)")

@@ -43,7 +43,7 @@ runpy.run_module("cscnn.cli", run_name="__main__")
     [
         ("torch", False, "info"),
         ("torch", True, "info"),
-        ("cscnn.data.commands", True, "info"),
+        ("cscnn.data.commands", True, "data info nothing.h5"),
         ("h5py", True, "data info nothing.h5"),
     ],
 )

@@ -119,7 +119,7 @@ def commands_of(name, program="cscnn"):
     text = read(name).replace("\\\n", " ")
     commands = re.findall(rf"^(?:    )?{program} (.*)$", text, re.MULTILINE)
     assert commands, name
-    return [shlex.split(command, comments=True) for command in commands]
+    return [shlex.split(command.partition(" > ")[0], comments=True) for command in commands]
 
 
 @pytest.mark.slow
@@ -199,7 +199,7 @@ def test_pages_with_a_test_of_their_own_have_python():
 def test_pages_name_commands_that_exist(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
-    commands = set(re.findall(r"^    (\w+) ", capsys.readouterr().out, re.MULTILINE))
+    commands = set(re.findall(r"^    (\w+)(?: |$)", capsys.readouterr().out, re.MULTILINE))
     targets = set(re.findall(r"^([\w-]+):", read("Makefile"), re.MULTILINE))
     assert {"train", "evaluate"} <= commands
     for page in PAGES:
@@ -215,7 +215,7 @@ def test_pages_name_commands_that_exist(capsys):
 def test_pages_have_commands_that_parse(page):
     """Options exist and have values of their types. Files that a command names need not exist."""
     pytest.importorskip("jsonargparse")
-    from cscnn.cli import _parser
+    from cscnn.cli import parser_of, split
     from cscnn.forecasting.training.command import parse
 
     name = page.relative_to(ROOT).as_posix()
@@ -227,7 +227,8 @@ def test_pages_have_commands_that_parse(page):
         if words[0] == "train" and not needs_a_file:
             parse([word for word in words[1:] if word != "--dry-run"])
         elif words[0] != "train":
-            _parser().parse_args(words)
+            command, rest = split(words)
+            parser_of(command).parse_args(rest)
 
 
 def test_pages_name_files_that_exist():

@@ -26,6 +26,8 @@ PAGES = {
     "cscnn.data.simulators": "simulators",
     "cscnn.forecasting": "forecasting",
     "cscnn.forecasting.training": "training",
+    "cscnn.forecasting.hub": "hub",
+    "cscnn.forecasting.zoo": "zoo",
     "cscnn.forecasting.evaluation": "evaluation",
     "cscnn.viz": "viz",
     "cscnn": "index",

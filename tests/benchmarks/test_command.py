@@ -114,7 +114,7 @@ def test_debug_shows_the_traceback(capsys):
 def test_the_help_teaches_by_an_example(capsys):
     with pytest.raises(SystemExit, match="0"):
         main(["--help"])
-    assert "example: python -m benchmarks --only" in capsys.readouterr().out
+    assert "examples:\n  python -m benchmarks --only" in capsys.readouterr().out
 
 
 def test_a_case_needs_its_reference():

@@ -1,16 +1,14 @@
-"""The commands about data by themselves, also as a program: python -m tests.data.command."""
+"""The commands by themselves, also as a program: python -m tests.data.command."""
 
-import argparse
 import sys
 
-from cscnn.data.commands import add_commands
+from cscnn.cli import parser_of, split
 
 
 def command(*arguments: str) -> int:
     """What ``cscnn ARGUMENTS`` does, without its handling of errors."""
-    parser = argparse.ArgumentParser(prog="cscnn")
-    add_commands(parser.add_subparsers(required=True))
-    args = parser.parse_args(arguments)
+    name, rest = split(arguments)
+    args = parser_of(name).parse_args(rest)
     return args.run(args)
 
 

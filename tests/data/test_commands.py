@@ -57,7 +57,7 @@ def test_check_warns_of_data_that_break_their_laws(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["navier_stokes"], "needs a task and --out DIR"),
+        (["navier_stokes"], "needs a task and --out FOLDER"),
         (["euler", "--out", "X"], "unknown task 'euler'"),
         (["navier_stokes", "--out", "X", "--split", "train"], "NAME=COUNT, e.g. train=512"),
         (["navier_stokes", "--out", "X", "--shard", "1"], "I/N, e.g. 0/8, got '1'"),

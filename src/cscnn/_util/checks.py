@@ -7,6 +7,8 @@ import operator
 from collections.abc import Sequence
 from typing import TypeVar
 
+from cscnn._util.suggest import did_you_mean
+
 T = TypeVar("T")
 
 
@@ -34,7 +36,8 @@ def check_type(name: str, value: object, expected: type[T]) -> T:
 def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
     """``value`` if it is one of the choices."""
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+        hint = did_you_mean(value, choices, otherwise="")
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}{hint}")
     return value
 
 

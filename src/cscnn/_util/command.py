@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import _thread
-import argparse
 import io
 import os
 import select
@@ -14,25 +13,12 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, NoReturn, TextIO
+from typing import Any, TextIO
+
+from cscnn._util.parser import one_line
 
 #: Errors whose messages are written for users; others are told with their type.
 EXPECTED = (ValueError, TypeError, LookupError, ArithmeticError, OSError, ImportError, MemoryError)
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser of arguments whose errors are one line, as all errors are."""
-
-    def error(self, message: str) -> NoReturn:
-        """End with the message and where to read more."""
-        self.exit(2, f"{self.prog}: error: {_line(message)} (see {self.prog} --help)\n")
-
-
-def add_overwrite(command: argparse.ArgumentParser) -> None:
-    """The option by which commands replace files; `cscnn._util.files.check_output` obeys it."""
-    command.add_argument(
-        "--overwrite", action="store_true", help="replace files that exist (default: refuse)"
-    )
 
 
 def run_command(program: str, command: Callable[[], int], *, debug: bool = False) -> int:
@@ -59,7 +45,7 @@ def run_command(program: str, command: Callable[[], int], *, debug: bool = False
             return 0
         if debug:
             raise
-        text = _line(str(error)) or type(error).__name__
+        text = one_line(str(error)) or type(error).__name__
         if not isinstance(error, EXPECTED):
             text = f"{type(error).__name__}: {text} (--debug shows where)"
         print(f"{program}: error: {text}", file=sys.stderr)
@@ -73,7 +59,7 @@ def _told_in_a_line(program: str) -> Iterator[None]:
 
     def tell(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
         if category is UserWarning:
-            print(f"{program}: warning: {_line(str(message))}", file=sys.stderr, flush=True)
+            print(f"{program}: warning: {one_line(str(message))}", file=sys.stderr, flush=True)
         else:
             show(message, category, *rest, **more)
 
@@ -108,11 +94,6 @@ def _is_deserted(stream: TextIO) -> bool:
     poll = select.poll()
     poll.register(number, 0)
     return any(event & select.POLLERR for _, event in poll.poll(0))
-
-
-def _line(text: str) -> str:
-    """A text in one line, without characters that a terminal would obey."""
-    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
 
 
 @contextmanager

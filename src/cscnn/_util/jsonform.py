@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from cscnn._util.files import write_text
+from cscnn._util.suggest import did_you_mean
 
 T = TypeVar("T")
 
@@ -55,6 +56,7 @@ def from_json(cls: type[T], data: Any, origin: str = "") -> T:
     if unknown := sorted(set(data) - set(fields)):
         raise ValueError(
             f"{path}: unknown entries {', '.join(unknown)}; it has {', '.join(fields)}"
+            + did_you_mean(unknown[0], fields, otherwise="")
         )
     values = {}
     for name, field in fields.items():

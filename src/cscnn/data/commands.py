@@ -10,101 +10,127 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from cscnn._util.command import add_overwrite
 from cscnn._util.files import check_folder, check_output
+from cscnn._util.parser import (
+    Parser,
+    add_batch,
+    add_device,
+    add_out,
+    add_quiet,
+    add_seed,
+    add_workers,
+)
 from cscnn._util.progress import Bar
 from cscnn._util.resources import size
 
 
-def add_commands(commands: Any) -> None:
-    """Add the subcommands to those of ``cscnn``."""
-    _add_generate(commands)
-    data = commands.add_parser(
-        "data",
-        help="inspect, verify, join and export data files",
-        description="Inspects, verifies, joins and exports data files.",
-    ).add_subparsers(title="commands", required=True, metavar="COMMAND")
-    info = data.add_parser("info", help="describe files: fields, grid, boundary, how it was made")
-    info.add_argument(
-        "file", nargs="+", help="a file; a folder or a pattern in quotes is described as one split"
+def add_info(command: Parser) -> None:
+    """``cscnn data info``."""
+    command.describe(
+        "Describes files: fields, grid, boundary, and how they were made.",
+        "cscnn data info data/smoke/train.h5",
+        "cscnn data info data/smoke/*.h5 --json",
     )
-    info.add_argument("--json", action="store_true", help="machine-readable")
-    info.set_defaults(run=_info)
-    check = data.add_parser(
-        "check", help="read every number, compare the checksums, measure the laws of physics"
+    command.add_argument(
+        "file",
+        nargs="+",
+        metavar="FILE",
+        help="a file; a folder or a pattern in quotes is described as one split",
     )
-    check.add_argument("file", nargs="+", help="a file, a folder, or a pattern in quotes")
-    check.set_defaults(run=_check)
-    merge = data.add_parser(
-        "merge",
-        help="join shards into one file",
-        epilog="example: cscnn data merge data/train.shard-*.h5 --out data/train.h5",
+    command.add_argument("--json", action="store_true", help="machine-readable")
+    command.set_defaults(run=_info)
+
+
+def add_check(command: Parser) -> None:
+    """``cscnn data check``."""
+    command.describe(
+        "Reads every number, compares the checksums, and measures the laws of physics. It fails if "
+        "a file is damaged.",
+        "cscnn data check data/smoke/train.h5",
+        "cscnn data check data/smoke --quiet",
     )
-    merge.add_argument("file", nargs="+", type=Path)
-    merge.add_argument("--out", type=Path, required=True, help="the file to write")
-    add_overwrite(merge)
-    merge.set_defaults(run=_merge)
-    export = data.add_parser(
-        "export",
-        help="write files for other tools: The Well, ParaView (VTK), netCDF",
-        description="Writes trajectories in the format of another tool. the_well: OUT/data/SPLIT/"
-        "NAME.hdf5, for the package the_well. vtk: a folder OUT for ParaView, with a .pvd file for "
-        "each trajectory. netcdf: the file OUT.",
-        epilog="example: cscnn data export data/test.h5 --format vtk --out paraview",
+    command.add_argument(
+        "file", nargs="+", metavar="FILE", help="a file, a folder, or a pattern in quotes"
     )
-    export.add_argument("file", nargs="+", help="a file, a folder, or a pattern in quotes")
-    export.add_argument("--format", required=True, help="the_well, vtk or netcdf")
-    export.add_argument("--out", type=Path, required=True, help="the folder or file to write")
-    export.add_argument(
+    add_quiet(command)
+    command.set_defaults(run=_check)
+
+
+def add_merge(command: Parser) -> None:
+    """``cscnn data merge``."""
+    command.describe(
+        "Joins shards, i.e. files of cscnn generate --shard, into one file.",
+        "cscnn data merge data/train.shard-*.h5 --out data/train.h5",
+        "cscnn data merge one.h5 two.h5 --out data/train.h5 --overwrite",
+    )
+    command.add_argument("file", nargs="+", metavar="FILE", type=Path, help="a shard")
+    add_out(command, "FILE", "the file to write", required=True)
+    add_quiet(command)
+    command.set_defaults(run=_merge)
+
+
+def add_export(command: Parser) -> None:
+    """``cscnn data export``."""
+    command.describe(
+        "Writes trajectories in the format of another tool. the_well: OUT/data/SPLIT/NAME.hdf5, "
+        "for the package the_well. vtk: a folder OUT for ParaView, with a .pvd file for each "
+        "trajectory. netcdf: the file OUT.",
+        "cscnn data export data/test.h5 --format vtk --out paraview",
+        "cscnn data export data/smoke --format the_well --out well --trajectories 10",
+    )
+    command.add_argument(
+        "file", nargs="+", metavar="FILE", help="a file, a folder, or a pattern in quotes"
+    )
+    command.add_argument("--format", required=True, metavar="NAME", help="the_well, vtk or netcdf")
+    add_out(command, "PATH", "the folder or file to write", required=True)
+    command.add_argument(
         "--trajectories", type=int, metavar="N", help="only the first N (default: all)"
     )
-    add_overwrite(export)
-    export.set_defaults(run=_export)
+    add_quiet(command)
+    command.set_defaults(run=_export)
 
 
-def _add_generate(commands: Any) -> None:
-    generate = commands.add_parser(
-        "generate",
-        help="simulate a data set",
-        description="Simulates a data set and writes one HDF5 file per split. Run the same command "
+def add_generate(command: Parser) -> None:
+    """``cscnn generate``."""
+    command.describe(
+        "Simulates a data set and writes one HDF5 file per split. Run the same command "
         "again after an interruption, whatever it was, and it goes on; the result does not depend "
         "on interruptions, workers or batches. Files of other data are refused, or with "
         "--overwrite replaced.",
-        epilog="example: cscnn generate navier_stokes --preset small --out data/smoke "
-        "--split train=512 valid=64 test=64 --workers 8. Tasks and their options: "
         "cscnn generate --list",
+        "cscnn generate navier_stokes --preset small --out data/smoke \\\n"
+        "      --split train=512 valid=64 test=64 --workers 8",
+        "cscnn generate sine_gordon --out data/solitons --set grid=64 frames=64",
     )
-    generate.add_argument("task", nargs="?", metavar="TASK", help="which equations, see --list")
-    generate.add_argument("--list", action="store_true", help="list tasks and options, and stop")
-    generate.add_argument("--out", type=Path, metavar="DIR", help="folder for the files")
-    generate.add_argument(
+    command.add_argument("task", nargs="?", metavar="TASK", help="which equations, see --list")
+    command.add_argument("--list", action="store_true", help="list tasks and options, and stop")
+    add_out(command, "FOLDER", "folder for the files")
+    command.add_argument(
         "--split",
         nargs="+",
         default=["train=64", "valid=8", "test=8"],
         metavar="NAME=COUNT",
         help="trajectories of each split (default: train=64 valid=8 test=8)",
     )
-    generate.add_argument(
+    command.add_argument(
         "--preset", help="paper or full, see --list, or small for a laptop (default: the first)"
     )
-    generate.add_argument(
+    command.add_argument(
         "--set",
         nargs="+",
         default=[],
         metavar="OPTION=VALUE",
         help="change options, e.g. --set grid=96,96 viscosity=0.02",
     )
-    generate.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
-    generate.add_argument("--workers", type=int, default=1, help="processes (default: %(default)s)")
-    generate.add_argument("--batch", type=int, help="trajectories that are simulated together")
-    generate.add_argument("--shard", default="0/1", metavar="I/N", help="only part I of N, from 0")
-    generate.add_argument("--dtype", default="float32", help="stored numbers: float32 or float64")
-    generate.add_argument("--compression", default="none", help="none, lzf or gzip")
-    generate.add_argument(
-        "--device", default="cpu", help="where to simulate (default: %(default)s)"
-    )
-    add_overwrite(generate)
-    generate.set_defaults(run=_generate)
+    add_seed(command)
+    add_workers(command)
+    add_batch(command, "trajectories that are simulated together")
+    command.add_argument("--shard", default="0/1", metavar="I/N", help="only part I of N, from 0")
+    command.add_argument("--dtype", default="float32", help="stored numbers: float32 or float64")
+    command.add_argument("--compression", default="none", help="none, lzf or gzip")
+    add_device(command)
+    add_quiet(command)
+    command.set_defaults(run=_generate)
 
 
 def _generate(args: argparse.Namespace) -> int:
@@ -115,7 +141,9 @@ def _generate(args: argparse.Namespace) -> int:
     if args.list:
         return _list_tasks()
     if args.task is None or args.out is None:
-        raise ValueError("generate needs a task and --out DIR; cscnn generate --list shows tasks")
+        raise ValueError(
+            "generate needs a task and --out FOLDER; cscnn generate --list shows tasks"
+        )
     check_folder(args.out, "for the files of --out", create=True)
     usable_device(args.device)
     simulator = create(args.task, args.preset, **_named("--set", map(_option, args.set)))
@@ -135,7 +163,7 @@ def _generate(args: argparse.Namespace) -> int:
             workers=args.workers,
             batch=args.batch,
             overwrite=args.overwrite,
-            progress=Bar("trajectories"),
+            progress=Bar("trajectories", quiet=args.quiet),
         )
     except KeyboardInterrupt:
         print("\ninterrupted: what is finished is kept, run the same command to go on")
@@ -294,22 +322,27 @@ def _check(args: argparse.Namespace) -> int:
     from cscnn.data.paths import list_files
 
     damaged = 0
+    bar = Bar("trajectories", quiet=args.quiet)
     for path in list_files(args.file):
-        defects = list(find_damage(path, Bar("trajectories")))
+        defects = list(find_damage(path, bar))
         damaged += bool(defects)
-        for text in defects or [f"{path}: all well", *_laws(path)]:
+        for text in defects or [f"{path}: all well", *_laws(path, bar)]:
             print(text)
     return int(damaged > 0)
 
 
-def _laws(path: Path) -> list[str]:
+def _laws(path: Path, bar: Bar) -> list[str]:
     """How well the data of a good file obey the equations behind them, a line for each."""
     from cscnn.data.files import FieldFile
     from cscnn.data.laws import residuals
     from cscnn.data.simulators import laws_of
 
     with FieldFile(path) as source:
-        measured = residuals(laws_of(source.header), source)
+        measured = residuals(
+            laws_of(source.header),
+            source,
+            progress=lambda numbers: bar.over(f"{path.name}: laws of physics", numbers),
+        )
     return ["  " + "warning: " * found.violated + found.sentence() for found in measured]
 
 
@@ -317,7 +350,7 @@ def _merge(args: argparse.Namespace) -> int:
     from cscnn.data.merge import merge
 
     check_output(args.out, inputs=args.file, overwrite=args.overwrite)
-    count = merge(args.file, args.out, progress=Bar("trajectories"))
+    count = merge(args.file, args.out, progress=Bar("trajectories", quiet=args.quiet))
     print(f"{args.out}: {count} trajectories")
     return 0
 
@@ -337,7 +370,7 @@ def _export(args: argparse.Namespace) -> int:
             args.format,
             trajectories=range(count),
             overwrite=args.overwrite,
-            progress=Bar("trajectories"),
+            progress=Bar("trajectories", quiet=args.quiet),
         )
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     print(f"{paths[0]}{more}: {count} trajectories")

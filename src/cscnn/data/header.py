@@ -10,6 +10,7 @@ from typing import Any
 
 from cscnn._util.checks import check_int, check_positive, check_type
 from cscnn._util.jsonform import from_json, to_json
+from cscnn._util.suggest import did_you_mean
 from cscnn.algebra import CliffordAlgebra
 from cscnn.data.fields import (
     KINDS,
@@ -197,7 +198,8 @@ class Header:
         """A field, or what is given, by its name."""
         known = {q.name: q for q in self.quantities}
         if name not in known:
-            raise ValueError(f"there is no field {name!r}, only {', '.join(known)}")
+            hint = did_you_mean(name, known, otherwise="")
+            raise ValueError(f"there is no field {name!r}, only {', '.join(known)}{hint}")
         return known[name]
 
     def axes_of(self, name: str) -> tuple[bool, bool]:

@@ -7,7 +7,7 @@ it has no units: 0 is perfect, and numbers that have nothing to do with each oth
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -202,17 +202,23 @@ def total(residuals: Iterable[Residual | None]) -> Residual | None:
     return Residual(measured[0].law, squares, scale, error, rounding)
 
 
-def residuals(laws: Iterable[Law], source: Source, trajectories: int = 8) -> list[Residual]:
+def residuals(
+    laws: Iterable[Law],
+    source: Source,
+    trajectories: int = 8,
+    progress: Callable[[Sequence[int]], Iterable[int]] = lambda numbers: numbers,
+) -> list[Residual]:
     """Residuals of data, over a few trajectories from all of the file.
 
     Args:
         laws: those that the data obey, see `cscnn.data.simulators.laws_of`.
         source: the data.
         trajectories: how many to use.
+        progress: wraps the numbers of these, for a progress bar.
     """
     chosen = sorted({i * len(source) // trajectories for i in range(trajectories)})
     parts: dict[Law, list[Residual | None]] = {law: [] for law in laws}
-    for number in chosen if parts and len(source) else ():
+    for number in progress(chosen) if parts and len(source) else ():
         fields = {n: torch.as_tensor(x)[None] for n, x in source.read(number).items()}
         for law, measured in parts.items():
             measured.append(measure(law, fields, source.header))

@@ -4,31 +4,39 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cscnn._util.checks import check_int
-from cscnn._util.command import add_overwrite
 from cscnn._util.files import check_output
-from cscnn._util.progress import status
+from cscnn._util.parser import Parser, add_batch, add_device, add_out, add_quiet, add_seed
 
 if TYPE_CHECKING:
     from cscnn.forecasting.forecaster import Forecaster
 
 
-def add_commands(commands: Any) -> None:
-    """Add the subcommands to those of ``cscnn``."""
-    _add_evaluate(commands)
-    _add_predict(commands)
-    _add_export(commands)
-
-
-def _add_forecaster(command: argparse.ArgumentParser) -> None:
+def add_forecaster(command: Parser) -> None:
+    """The forecaster that a command is about."""
     command.add_argument(
-        "forecaster", type=Path, metavar="RUN", help="folder of a run, or file of a forecaster"
+        "forecaster",
+        type=_forecaster_path,
+        metavar="RUN",
+        help="folder of a run or of hub save, file of a forecaster, or e.g. zoo:navier_stokes",
     )
 
 
-def _add_stride(command: argparse.ArgumentParser) -> None:
+def _forecaster_path(text: str) -> Path:
+    """A path, or the folder of an entry of the zoo."""
+    from cscnn.forecasting import zoo
+
+    if not text.startswith(zoo.PREFIX):
+        return Path(text)
+    try:
+        return zoo.folder(text.removeprefix(zoo.PREFIX))
+    except (ValueError, OSError) as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _add_stride(command: Parser) -> None:
     command.add_argument(
         "--stride",
         type=int,
@@ -38,18 +46,18 @@ def _add_stride(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_evaluate(commands: Any) -> None:
-    command = commands.add_parser(
-        "evaluate",
-        help="measure a trained forecaster: errors, rollouts, symmetry, cost",
-        description="Measures errors of one step and of rollouts beside the persistence forecast, "
+def add_evaluate(command: Parser) -> None:
+    """``cscnn evaluate``."""
+    command.describe(
+        "Measures errors of one step and of rollouts beside the persistence forecast, "
         "how long rollouts last and what energy they have, violations of translations, grid "
         "symmetries, rotations and boosts, test errors for other observers, and cost. Prints "
         "a table and writes evaluation.json and samples.npz into the folder of the run, in place "
         "of those from before.",
-        epilog="example: cscnn evaluate runs/smoke --split test --steps 20",
+        "cscnn evaluate runs/smoke --split test --steps 20",
+        "cscnn evaluate zoo:navier_stokes --data data/smoke/test.h5 --out smoke.json",
     )
-    _add_forecaster(command)
+    add_forecaster(command)
     command.add_argument("--split", default="test", help="which data (default: %(default)s)")
     command.add_argument(
         "--data",
@@ -58,73 +66,84 @@ def _add_evaluate(commands: Any) -> None:
         help="use these instead: files, a folder, or a pattern in quotes",
     )
     command.add_argument(
-        "--windows", type=int, default=256, help="for errors of one step (default: %(default)s)"
+        "--windows",
+        type=int,
+        metavar="N",
+        default=256,
+        help="for errors of one step (default: %(default)s)",
     )
     command.add_argument(
         "--steps",
         type=int,
+        metavar="N",
         help="frames of rollouts (default: all there are; after a gap those of one forecast)",
     )
     _add_stride(command)
     command.add_argument(
-        "--trajectories", type=int, default=16, help="for rollouts (default: %(default)s)"
+        "--trajectories",
+        type=int,
+        metavar="N",
+        default=16,
+        help="for rollouts (default: %(default)s)",
     )
-    command.add_argument("--batch", type=int, default=8, help="(default: %(default)s)")
-    command.add_argument("--device", default="cpu", help="(default: %(default)s)")
-    command.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
-    command.add_argument(
-        "--out",
-        type=Path,
-        metavar="FILE",
-        help="write this .json file instead, and the samples to the same name with .npz",
+    add_batch(command, "windows that are computed together", 8)
+    add_device(command)
+    add_seed(command)
+    add_out(
+        command,
+        "FILE",
+        "write this .json file instead, and the samples to the same name with .npz",
     )
-    add_overwrite(command)
+    add_quiet(command)
     command.set_defaults(run=_evaluate)
 
 
-def _add_predict(commands: Any) -> None:
-    command = commands.add_parser(
-        "predict",
-        help="write forecasts as data",
-        description="Forecasts every trajectory, feeding predictions back, and writes the "
+def add_predict(command: Parser) -> None:
+    """``cscnn predict``."""
+    command.describe(
+        "Forecasts every trajectory, feeding predictions back, and writes the "
         "forecasts into one file in the format of data files.",
-        epilog="example: cscnn predict runs/smoke data/smoke/test.h5 --steps 10 --out forecast.h5",
+        "cscnn predict runs/smoke data/smoke/test.h5 --steps 10 --out forecast.h5",
+        "cscnn predict zoo:navier_stokes data/smoke/test.h5 --start 2 --out forecast.h5",
     )
-    _add_forecaster(command)
+    add_forecaster(command)
     command.add_argument(
         "file",
         nargs="+",
         metavar="FILE",
         help="trajectories to begin with: files, a folder, or a pattern in quotes",
     )
-    command.add_argument("--out", type=Path, required=True, help="the file to write")
+    add_out(command, "FILE", "the file to write", required=True)
     command.add_argument(
         "--steps",
         type=int,
+        metavar="N",
         help="frames to forecast (default: 10; after a gap those of one forecast)",
     )
     _add_stride(command)
     command.add_argument(
-        "--start", type=int, default=0, help="first frame that is shown (default: %(default)s)"
+        "--start",
+        type=int,
+        metavar="N",
+        default=0,
+        help="first frame that is shown (default: %(default)s)",
     )
-    command.add_argument("--device", default="cpu", help="(default: %(default)s)")
-    add_overwrite(command)
+    add_device(command)
+    add_quiet(command)
     command.set_defaults(run=_predict)
 
 
-def _add_export(commands: Any) -> None:
-    command = commands.add_parser(
-        "export",
-        help="write a forecaster for programs without this library",
-        description="Writes the forecaster as plain convolutions with its units inside, verified "
+def add_export(command: Parser) -> None:
+    """``cscnn export``."""
+    command.describe(
+        "Writes the forecaster as plain convolutions with its units inside, verified "
         "against the original. It takes and returns physical fields by name, (batch, frames, "
         "*grid, components).",
-        epilog="example: cscnn export runs/smoke --out smoke.onnx",
+        "cscnn export runs/smoke --out smoke.onnx",
+        "cscnn export zoo:navier_stokes --grid 32 32 --batch 4 --out smoke.pt2",
     )
-    _add_forecaster(command)
-    command.add_argument(
-        "--out", type=Path, required=True, help="a file .pt2 (torch.export) or .onnx"
-    )
+    add_forecaster(command)
+    add_out(command, "FILE", "a file .pt2 (torch.export) or .onnx", required=True)
     command.add_argument(
         "--grid",
         type=int,
@@ -133,8 +152,8 @@ def _add_export(commands: Any) -> None:
         help="points per axis of space, as the network sees them (default: those of the run's "
         "training data)",
     )
-    command.add_argument("--batch", type=int, default=1, help="fixed size (default: %(default)s)")
-    add_overwrite(command)
+    add_batch(command, "fixed size", 1)
+    add_quiet(command)
     command.set_defaults(run=_export)
 
 
@@ -154,7 +173,7 @@ def _evaluate(args: argparse.Namespace) -> int:
         device=usable_device(args.device),
         batch=args.batch,
         seed=args.seed,
-        quiet=False,
+        quiet=args.quiet,
         stride=args.stride,
     )
     samples.save(samples_file)
@@ -166,12 +185,12 @@ def _evaluate(args: argparse.Namespace) -> int:
 
 def _evaluation_files(forecaster: Path, out: Path | None, overwrite: bool) -> tuple[Path, Path]:
     """Where numbers and samples go."""
-    from cscnn.forecasting.runs import EVALUATED
+    from cscnn.forecasting.runs import EVALUATED, is_run
 
     if not forecaster.exists():
         raise FileNotFoundError(f"there is no folder or file {forecaster}")
     if out is None:  # measuring a run again replaces its own numbers
-        if forecaster.is_file():
+        if not is_run(forecaster):
             raise ValueError(f"{forecaster} is not the folder of a run: give --out FILE")
         numbers, samples = (forecaster / name for name in EVALUATED)
         overwrite = True
@@ -209,7 +228,7 @@ def _predict(args: argparse.Namespace) -> int:
         steps=default if args.steps is None else args.steps,
         start=args.start,
         stride=args.stride,
-        quiet=False,
+        quiet=args.quiet,
     )
     print(f"{args.out}: see it with cscnn plot {args.out}")
     return 0
@@ -224,17 +243,16 @@ def _export(args: argparse.Namespace) -> int:
     check_output(args.out, inputs=_inputs(args.forecaster), overwrite=args.overwrite)
     forecaster = load_forecaster(args.forecaster)
     grid = args.grid or _training_grid(args.forecaster, forecaster)
-    status(f"exporting {args.out}")
-    error = export(forecaster, args.out, grid=grid, batch=args.batch)
+    error = export(forecaster, args.out, grid=grid, batch=args.batch, quiet=args.quiet)
     print(f"{args.out}: differs from the original by {error:.1g}")
     return 0
 
 
 def _training_grid(path: Path, forecaster: Forecaster) -> tuple[int, ...]:
     """The grid of the training data of a run, as the network sees them."""
-    from cscnn.forecasting.runs import Run
+    from cscnn.forecasting.runs import Run, is_run
 
-    if path.is_file():
+    if not is_run(path):
         raise ValueError(f"{path} does not name its training data, as a run would: give --grid")
     try:
         with Run(path).source("train") as source:

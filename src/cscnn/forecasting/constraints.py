@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from cscnn._util.checks import check_choice
 from cscnn._util.jsonform import from_json
+from cscnn._util.suggest import did_you_mean
 from cscnn.calculus import Differences, Projection, Spectral, with_mean
 from cscnn.conv.padding import WALLS, is_odd
 from cscnn.forecasting.task import Task
@@ -171,7 +172,7 @@ class Constraints(nn.Module):
         if constraint.field not in fields:
             raise ValueError(
                 f"there is no field {constraint.field!r} to constrain, task {task.name} has "
-                f"{', '.join(fields)}"
+                f"{', '.join(fields)}" + did_you_mean(constraint.field, fields, otherwise="")
             )
         grade = fields[constraint.field].grade
         same_grade = [name for name, field in fields.items() if field.grade == grade]

@@ -13,6 +13,7 @@ from torch.export import ExportedProgram
 from cscnn._util.checks import check_int
 from cscnn._util.files import write_bytes
 from cscnn._util.optional import require
+from cscnn._util.progress import Bar
 from cscnn.forecasting.forecaster import Forecaster
 from cscnn.forecasting.given import split
 from cscnn.networks import plain_convolutions
@@ -36,7 +37,12 @@ def deployable(forecaster: Forecaster) -> Forecaster:
 
 
 def export(
-    forecaster: Forecaster, path: str | Path, *, grid: Sequence[int], batch: int = 1
+    forecaster: Forecaster,
+    path: str | Path,
+    *,
+    grid: Sequence[int],
+    batch: int = 1,
+    quiet: bool = True,
 ) -> float:
     """Write one application of a forecaster, read it again, and compare it with the original.
 
@@ -50,6 +56,7 @@ def export(
         path: ``.pt2`` for ``torch.export``, or ``.onnx``.
         grid: points per axis of space, as the network sees them (see `Forecaster.view`).
         batch: size of batches that it will take.
+        quiet: show no progress.
 
     Returns:
         the largest relative difference between the exported forecaster and the original.
@@ -63,11 +70,16 @@ def export(
         )
     frames, given = _example(forecaster, grid, check_int("batch", batch, low=1))
     options = {"given": given} if given else {}
+    bar, title = Bar("steps", quiet=quiet), f"exporting {path.name}"
     with torch.no_grad():
+        bar(title, 0, 3)
         expected = forecaster(frames, **options)
+        bar(title, 1, 3)
         program = torch.export.export(deployable(forecaster), (frames,), options)
+        bar(title, 2, 3)
         pack = _pack_torch if path.suffix == ".pt2" else _pack_onnx
         content, forecast = pack(program, frames, given)
+        bar(title, 3, 3)
     error = _difference(forecast, expected)
     if not error < TOLERANCE:
         raise ValueError(f"the exported forecaster differs from the original by {error:.2g}")

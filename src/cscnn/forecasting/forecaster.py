@@ -28,6 +28,7 @@ from cscnn.forecasting.fits import (
 )
 from cscnn.forecasting.given import at_step, check_given
 from cscnn.forecasting.given import pack as pack_given
+from cscnn.forecasting.hub.pretrained import WEIGHTS, Pretrained
 from cscnn.forecasting.losses import check_loss, get_loss
 from cscnn.forecasting.points import Points, PointsLike, as_points
 from cscnn.forecasting.task import ONE_BY_ONE, Task
@@ -66,7 +67,7 @@ class Description:
     stride: Strides = ONE_BY_ONE
 
 
-class Forecaster(nn.Module):
+class Forecaster(Pretrained, nn.Module):
     """A network with its task, units and cells: physical fields in, physical fields out.
 
     Args:
@@ -383,14 +384,14 @@ class Forecaster(nn.Module):
 
     @classmethod
     def load(cls, path: str | Path, device: torch.device | str = "cpu") -> Forecaster:
-        """Read a forecaster from a file, or from the folder of a run, in eval mode.
+        """Read a forecaster from a file, from a run, or from a folder to share, in eval mode.
 
         Args:
             path: what `save` has written, or a folder that holds ``model.safetensors``.
             device: where to put it.
         """
         path = Path(path)
-        file = path / "model.safetensors" if path.is_dir() else path
+        file = path / WEIGHTS if path.is_dir() else path
         metadata, tensors = files.read(file)
         d = files.described(file, metadata, KEY, Description, FORMAT)
         network = files.restore(file, metadata, tensors)

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from cscnn._util.checks import check_choice
 from cscnn._util.registry import Registry
+from cscnn._util.suggest import did_you_mean
 from cscnn.forecasting.task import Task
 
 Weights = Mapping[str, float] | None
@@ -47,7 +48,7 @@ def check_weights(weights: Weights, task: Task) -> None:
         if name not in names:
             raise ValueError(
                 f"training.weights has a weight for {name!r}, but the fields of task {task.name} "
-                f"are {', '.join(names)}"
+                f"are {', '.join(names)}" + did_you_mean(name, names, otherwise="")
             )
         if not 0 <= weight < math.inf:
             raise ValueError(f"the weight of {name} must be at least 0 and finite, got {weight}")

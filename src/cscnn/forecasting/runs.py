@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import csv
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from cscnn._util.jsonform import from_json, read_json
+from cscnn._util.suggest import did_you_mean
 from cscnn.data import FieldSource, open_fields
 from cscnn.forecasting.forecaster import Forecaster
+from cscnn.forecasting.hub.pretrained import CARD
 from cscnn.forecasting.training.config import TrainConfig
 from cscnn.forecasting.units import Units
 
@@ -73,9 +76,10 @@ class Run:
         """The data of a split, as given in the configuration: one file or several."""
         path = getattr(self.config().data, split, None) if split in SPLITS else None
         if not path:
+            advice = "; choose another --split, or --data FILE"
+            hint = did_you_mean(split, SPLITS, advice) if split not in SPLITS else advice
             raise ValueError(
-                f"{self.path}: the configuration names no data for split {split!r}; choose "
-                "another --split, or --data FILE"
+                f"{self.path}: the configuration names no data for split {split!r}{hint}"
             )
         return open_fields(path)
 
@@ -92,7 +96,26 @@ class Run:
 
 
 def load_forecaster(path: Path, device: torch.device | str = "cpu") -> Forecaster:
-    """A forecaster in eval mode, from the folder of a run or from a file."""
+    """A forecaster in eval mode, from the folder of a run, a folder to share, or a file."""
     if not path.exists():
         raise FileNotFoundError(f"there is no folder or file {path}")
     return Forecaster.load(path, device) if path.is_file() else Run(path).forecaster(device)
+
+
+def is_run(path: Path) -> bool:
+    """Whether a path is meant as the folder of a run, complete or not; one to share has a card."""
+    if not path.is_dir():
+        return False
+    return (path / "config.json").is_file() or not (path / CARD).is_file()
+
+
+def remove_run(folder: Path) -> None:
+    """Remove the files of a run, and nothing else; a process that another one started does not.
+
+    Args:
+        folder: of the run; it need not be there.
+    """
+    if "LOCAL_RANK" in os.environ:  # the first process has done it, and may have begun
+        return
+    for name in (*TRAINED, *EVALUATED):
+        (folder / name).unlink(missing_ok=True)

@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from cscnn._util.modules import named_classes
+from cscnn._util.suggest import did_you_mean
 from cscnn.algebra import CliffordAlgebra
 from cscnn.kernels.base import KernelChoice, SteerableKernel
 
@@ -42,12 +43,15 @@ def kernel_choice(value: str | Mapping[str, Any] | KernelChoice) -> KernelChoice
     options = dict(value)
     name = options.pop("name", None)
     if not isinstance(name, str) or name not in CHOICES:
-        raise ValueError(f"kernel must have one of the names {', '.join(CHOICES)}, got {value!r}")
+        hint = did_you_mean(name, CHOICES, otherwise="")
+        raise ValueError(
+            f"kernel must have one of the names {', '.join(CHOICES)}, got {value!r}{hint}"
+        )
     known = [field.name for field in fields(CHOICES[name])]
     if unknown := [option for option in options if option not in known]:
         raise ValueError(
             f"options of the {name} kernel are {', '.join(known)}; got {', '.join(unknown)}"
-            + _hint(unknown)
+            + (_hint(unknown) or did_you_mean(unknown[0], known, otherwise=""))
         )
     return CHOICES[name](**options)
 

@@ -10,6 +10,7 @@ from typing import Any
 from torch import nn
 
 from cscnn._util.modules import import_modules
+from cscnn._util.suggest import check_known, did_you_mean
 from cscnn.networks.components import OnComponents
 from cscnn.networks.entries import ENTRIES, Entry, register
 from cscnn.networks.fieldtype import FieldType
@@ -32,9 +33,8 @@ def names() -> tuple[str, ...]:
 
 def entry(name: str) -> Entry:
     """What is known of a network, or an error that lists the names."""
-    if name not in ENTRIES and name not in names():
-        raise ValueError(f"unknown network {name!r}: choose from {', '.join(names())}")
     if name not in ENTRIES:
+        check_known("network", name, names())
         (point, *_) = entry_points(group=ENTRY_POINTS, name=name)
         network = _load(point)
         if name not in ENTRIES:  # else its module has registered it, with an interface and sizes
@@ -117,7 +117,8 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
     """Raise for options that a network does not have."""
     known = option_names(entry(name).network) - {"grid", "neighbourhood"}
     if unknown := [o for o in options if o not in known]:
-        raise TypeError(f"{name} has the options {', '.join(sorted(known))}; got {unknown}")
+        hint = did_you_mean(unknown[0], sorted(known), otherwise="")
+        raise TypeError(f"{name} has the options {', '.join(sorted(known))}; got {unknown}{hint}")
 
 
 def option_names(network: Any) -> set[str]:

@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
-from cscnn._util.command import add_overwrite
 from cscnn._util.files import check_output
+from cscnn._util.parser import Parser, add_out, add_quiet
 from cscnn._util.progress import Bar, status
 
 
-def add_commands(commands: Any) -> None:
-    """Add the subcommand to those of ``cscnn``."""
-    plot = commands.add_parser(
-        "plot",
-        help="draw stills or a film of stored fields",
-        description="Draws the fields of one trajectory of a file (of this library, PDEArena or "
+def add_plot(command: Parser) -> None:
+    """``cscnn plot``."""
+    command.describe(
+        "Draws the fields of one trajectory of a file (of this library, PDEArena or "
         "The Well): stills as .png, .pdf or .svg, films as .gif or, with ffmpeg, .mp4.",
-        epilog="example: cscnn plot data/smoke/train.h5 --fields smoke --out smoke.gif",
+        "cscnn plot data/smoke/train.h5 --frames 0 5 10 --out smoke.png",
+        "cscnn plot data/smoke/train.h5 --fields smoke --out smoke.gif",
     )
-    plot.add_argument("file", type=Path)
-    plot.add_argument("--out", type=Path, help="(default: the name of the file, .png)")
-    plot.add_argument("--trajectory", type=int, default=0, help="which one (default: %(default)s)")
-    plot.add_argument("--frames", type=int, nargs="+", help="of stills; by default a few of all")
-    plot.add_argument("--fields", nargs="+", metavar="NAME", help="by default all")
-    plot.add_argument("--fps", type=float, default=8, help="of films (default: %(default)s)")
-    add_overwrite(plot)
-    plot.set_defaults(run=_plot)
+    command.add_argument("file", type=Path, metavar="FILE", help="a data file")
+    add_out(command, "FILE", "the picture (default: the name of the file, .png)")
+    command.add_argument(
+        "--trajectory", type=int, metavar="N", default=0, help="which one (default: %(default)s)"
+    )
+    command.add_argument(
+        "--frames", type=int, nargs="+", metavar="N", help="of stills; by default a few of all"
+    )
+    command.add_argument("--fields", nargs="+", metavar="NAME", help="by default all")
+    command.add_argument(
+        "--fps", type=float, metavar="N", default=8, help="of films (default: %(default)s)"
+    )
+    add_quiet(command)
+    command.set_defaults(run=_plot)
 
 
 def _plot(args: argparse.Namespace) -> int:
@@ -44,13 +48,14 @@ def _plot(args: argparse.Namespace) -> int:
     check_output(out, inputs=[args.file], overwrite=args.overwrite)
     with open_fields(args.file) as source:
         if out.suffix in SUFFIXES:
-            bar = Bar("frames")
+            bar = Bar("frames", quiet=args.quiet)
             animate(
                 source, out, args.trajectory, args.fields, args.fps,
                 progress=lambda done, total: bar("drawing", done, total),
             )  # fmt: skip
         else:
-            status(f"drawing {out}")
+            if not args.quiet:
+                status(f"drawing {out}")
             figure = plot_fields(source, args.trajectory, args.frames, args.fields)
             save(figure, out)
     print(out)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cscnn._util.suggest import did_you_mean
 from cscnn.data import Field, Header, Source
 from cscnn.viz.figures import add_colour_bar, label_plane, matplotlib, new_figure, set_title
 from cscnn.viz.panels import Panel, describe, panels, scale, time_label, with_unit
@@ -86,8 +87,9 @@ def choose(header: Header, names: str | Sequence[str] | None) -> list[Field]:
     """The fields of these names, all by default; raise if they have no picture."""
     known = {f.name: f for f in header.fields}
     chosen = [names] if isinstance(names, str) else list(known if names is None else names)
-    if not chosen or any(name not in known for name in chosen):
-        raise ValueError(f"fields must be of {', '.join(known)}, got {names!r}")
+    if wrong := [name for name in chosen if name not in known] or [""] * (not chosen):
+        hint = did_you_mean(wrong[0], known, otherwise="")
+        raise ValueError(f"fields must be of {', '.join(known)}, got {names!r}{hint}")
     if not header.grid:
         raise ValueError(f"a picture needs an axis of space, got grid {header.grid}")
     return [known[name] for name in dict.fromkeys(chosen)]

@@ -56,12 +56,19 @@ class Tuning:
     deviation: float
 
 
-def measure_rates(device: str, progress: Callable[[str], None] = lambda _: None) -> Tuning:
-    """Measure direct and spectral convolution on a device and fit the rates."""
+def measure_rates(
+    device: str, progress: Callable[[str, int, int], None] = lambda *_: None
+) -> Tuning:
+    """Measure direct and spectral convolution on a device and fit the rates.
+
+    Args:
+        device: to measure.
+        progress: told what is measured, how many convolutions are done, and of how many.
+    """
     direct: dict[int, list[float]] = {d: [] for d in (1, 2, 3, 4)}
     samples: list[tuple[Work, float]] = []
-    for dim, batch, channels, n, k in SHAPES:
-        progress(f"{dim}D, {batch} x {channels} channels, {n}^{dim}, kernel {k}")
+    for done, (dim, batch, channels, n, k) in enumerate(SHAPES):
+        progress("measuring", done, len(SHAPES))
         algebra = CliffordAlgebra((1,) * dim)
         flat, grid, kernel = channels * algebra.n_blades, (n,) * dim, (k,) * dim
         x, g = (torch.randn(batch, flat, *grid, device=device) for _ in range(2))
@@ -83,6 +90,7 @@ def measure_rates(device: str, progress: Callable[[str], None] = lambda _: None)
                 x.device,
             )
             samples.append((spectral_work(tiling.axes, sizes), seconds))
+    progress("measuring", len(SHAPES), len(SHAPES))
     call, per_operation, per_byte = _fit(samples)
     rates = Rates(
         direct=tuple(statistics.median(direct[d]) for d in (1, 2, 3, 4)),  # type: ignore[arg-type]

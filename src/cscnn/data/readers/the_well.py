@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cscnn._util.suggest import did_you_mean
 from cscnn.data.fields import Field, Given
 from cscnn.data.header import Header
 from cscnn.data.readers.checks import (
@@ -143,7 +144,8 @@ class WellFile(HDF5Source):
         wanted = list(known) if self._wanted is None else self._wanted
         for name in (*wanted, *self._grades, *self._forcing):
             if name not in known:
-                raise ValueError(f"there is no field {name!r}, only {', '.join(known)}")
+                hint = did_you_mean(name, known, otherwise="")
+                raise ValueError(f"there is no field {name!r}, only {', '.join(known)}{hint}")
         if not wanted:
             raise ValueError(f"there are no fields to read, only {', '.join(known) or 'nothing'}")
         for name in wanted:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cscnn._util.modules import named_classes
+from cscnn._util.suggest import check_known
 from cscnn.data.header import Header
 from cscnn.data.laws import Law
 from cscnn.data.simulators.acoustic_points import AcousticPoints
@@ -33,9 +34,7 @@ def create(name: str, preset: str | None = None, **options: Any) -> Simulator:
         >>> create("navier_stokes", "small", viscosity=0.02).header().shape("velocity")
         (14, 64, 64, 2)
     """
-    if name not in SIMULATORS:
-        raise ValueError(f"unknown task {name!r}: choose from {', '.join(SIMULATORS)}")
-    return SIMULATORS[name].create(preset, **options)
+    return SIMULATORS[check_known("task", name, SIMULATORS)].create(preset, **options)
 
 
 def exact_simulator(header: Header) -> ExactSimulator[Any] | None:

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cscnn._util.suggest import check_known
 from cscnn.data.header import Header
 from cscnn.data.laws import Law
 
@@ -56,15 +57,9 @@ class Simulator:
     def create(cls, preset: str | None = None, **options: Any) -> Self:
         """A simulator with the options of a preset, by default the first, and these changes."""
         preset = next(iter(cls.presets)) if preset is None else preset
-        if preset not in cls.presets:
-            raise ValueError(
-                f"unknown preset {preset!r} of {cls.name}: choose from {', '.join(cls.presets)}"
-            )
-        known = [f.name for f in dataclasses.fields(cls)]
-        if unknown := [name for name in options if name not in known]:
-            raise ValueError(
-                f"unknown option {unknown[0]!r} of {cls.name}: choose from {', '.join(known)}"
-            )
+        check_known("preset", preset, cls.presets, cls.name)
+        for name in options:
+            check_known("option", name, [f.name for f in dataclasses.fields(cls)], cls.name)
         defaults = {f.name: f.default for f in dataclasses.fields(cls)}
         given = {
             name: _like(name, value, defaults[name], name in cls.ranges)

@@ -16,7 +16,7 @@ from cscnn.forecasting.evaluation import metrics
 from cscnn.forecasting.evaluation.evaluator import Evaluator
 from cscnn.forecasting.evaluation.results import DataInfo, Evaluation, ModelInfo, Samples
 from cscnn.forecasting.forecaster import Forecaster
-from cscnn.forecasting.runs import Run, load_forecaster
+from cscnn.forecasting.runs import Run, is_run, load_forecaster
 
 
 def evaluate(
@@ -85,7 +85,7 @@ def _load(
         return forecaster.name, None, moved
     path = forecaster.path if isinstance(forecaster, Run) else Path(forecaster)
     loaded = load_forecaster(path, "cpu" if device is None else device)
-    return str(path), None if path.is_file() else Run(path), loaded
+    return str(path), Run(path) if is_run(path) else None, loaded
 
 
 def _open(

@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-import re
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from cscnn._util.suggest import check_known
 from cscnn.forecasting.training.configfile import check_config_file, config_files
+from cscnn.forecasting.training.explain import explain
 
 DESCRIPTION = """\
 Trains a model and writes a folder with its weights, metrics and state. Run the same command again
 after an interruption and it goes on; on the same machine the final weights are the same to the
 last bit. Every option can come from a YAML file (--config), from a preset, or from the command
-line; later ones win.
+line; later ones win. --batch, --workers, --device, --devices, --nodes and --strategy are short for
+the options of groups that end so (--device for --trainer.accelerator)."""
 
-examples:
-  cscnn train --preset navier_stokes_small --data.train data/smoke/train.h5 \\
-      --data.valid data/smoke/valid.h5 --data.test data/smoke/test.h5 --out runs/smoke
-  cscnn train --preset navier_stokes_small ... --model.name resnet --optimizer.lr 3e-4
-  cscnn train --resume runs/smoke
-  torchrun --nproc-per-node 8 -m cscnn.cli train --devices 8 --strategy ddp ...
+EXAMPLES = (
+    "cscnn train --preset navier_stokes_small --data.train data/smoke/train.h5 \\\n"
+    "      --data.valid data/smoke/valid.h5 --data.test data/smoke/test.h5 --out runs/smoke",
+    "cscnn train --preset navier_stokes_small --data.train data/smoke/train.h5 \\\n"
+    "      --model.name resnet --model.options {} --optimizer.lr 3e-4 --out runs/resnet",
+    "cscnn train --resume runs/smoke",
+)
 
---devices, --nodes and --strategy are short for --trainer.devices and so on."""
+#: Options that are not of the configuration.
+EXTRA = ("config", "preset", "resume", "dry_run", "overwrite", "quiet")
 
-#: Options that may be given without their group.
-SHORT = re.compile(r"^--(devices|nodes|strategy)(?==|$)")
+#: Options that may be given without their group -> the options.
+SHORT = {
+    "batch": "data.batch",
+    "workers": "data.workers",
+    "device": "trainer.accelerator",
+    "devices": "trainer.devices",
+    "nodes": "trainer.nodes",
+    "strategy": "trainer.strategy",
+}
 
 
 def presets() -> list[str]:
@@ -39,19 +49,12 @@ def presets() -> list[str]:
 
 def preset_file(name: str) -> Path:
     """The YAML file of a preset."""
-    if name not in presets():
-        raise ValueError(f"unknown preset {name!r}{_guess(name, presets())}")
+    check_known("preset", name, presets())
     return Path(str(files("cscnn.forecasting.training") / "presets" / f"{name}.yaml"))
 
 
-def _guess(name: str, known: Sequence[str]) -> str:
-    close = [k for k in known if k.split(".")[-1] == name]
-    close = close or difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f": did you mean {close[0]}?" if close else f": choose from {', '.join(known)}"
-
-
-def parse(arguments: Sequence[str]) -> tuple[Any, dict[str, Any]]:
-    """A configuration from the command line, and what else was asked for."""
+def make_parser() -> Any:
+    """The parser of all options, with those of the configuration by group."""
     try:
         import jsonargparse
         import lightning  # noqa: F401
@@ -66,6 +69,7 @@ def parse(arguments: Sequence[str]) -> tuple[Any, dict[str, Any]]:
     parser = jsonargparse.ArgumentParser(
         prog="cscnn train",
         description=DESCRIPTION,
+        epilog="examples:\n" + "\n".join(f"  {example}" for example in EXAMPLES),
         formatter_class=_formatter(jsonargparse),
         exit_on_error=False,
         allow_abbrev=False,  # a misspelt option must not count as another one
@@ -74,6 +78,10 @@ def parse(arguments: Sequence[str]) -> tuple[Any, dict[str, Any]]:
     parser.add_argument("--preset", help=f"one of {', '.join(presets())}")
     parser.add_argument("--resume", help="go on with the run in this folder")
     parser.add_argument("--dry-run", action="store_true", help="print what would be done, and stop")
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace a run that is in --out (default: refuse)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_class_arguments(TrainConfig, as_positional=False, skip={"training"})
     parser.add_class_arguments(LearningConfig, "training", as_positional=False, skip={"loss"})
     groups = parser.groups or {}
@@ -82,18 +90,39 @@ def parse(arguments: Sequence[str]) -> tuple[Any, dict[str, Any]]:
         default=LearningConfig.loss,
         help=f"what is minimised: {'; '.join(_summary(*item) for item in LOSSES.items())}",
     )
+    return parser
+
+
+def parse(arguments: Sequence[str]) -> tuple[Any, dict[str, Any]]:
+    """A configuration from the command line, and what else was asked for."""
+    parser = make_parser()
+    import jsonargparse
+
+    from cscnn.forecasting.training.config import TrainConfig
+
     try:
-        spelled = _with_preset([SHORT.sub(r"--trainer.\1", text) for text in arguments])
+        spelled = _with_preset([_long(text) for text in arguments])
         for path in config_files(spelled):
             _check_file(path, parser)
         parsed = parser.parse_args(spelled)
     except jsonargparse.ArgumentError as error:
-        raise ValueError(_explain(str(error), parser)) from None
+        raise ValueError(explain(str(error), parser)) from None
     settings = parsed.clone()
-    extra = {name: settings.pop(name, None) for name in ("config", "preset", "resume", "dry_run")}
+    extra = {name: settings.pop(name, None) for name in EXTRA}
     if extra["resume"]:
         return _resumed(Path(extra["resume"]), arguments), extra
-    return TrainConfig.from_dict(settings.as_dict()), extra
+    config = TrainConfig.from_dict(settings.as_dict())
+    if extra["quiet"]:
+        config.trainer.progress = False
+    return config, extra
+
+
+def _long(text: str) -> str:
+    """A word of the command line, with the group of an option that was left out."""
+    name, equals, value = text.removeprefix("--").partition("=")
+    if text.startswith("--") and name in SHORT:
+        return f"--{SHORT[name]}{equals}{value}"
+    return text
 
 
 def _summary(name: str, function: Any) -> str:
@@ -110,7 +139,7 @@ def _check_file(path: Path, parser: Any) -> None:
     try:
         parser.parse_args(["--config", str(path)])
     except jsonargparse.ArgumentError as error:
-        raise ValueError(f"--config {path}: {_explain(str(error), parser)}") from None
+        raise ValueError(f"--config {path}: {explain(str(error), parser)}") from None
 
 
 def _formatter(jsonargparse: Any) -> Any:
@@ -132,27 +161,16 @@ def _with_preset(arguments: list[str]) -> list[str]:
     return arguments
 
 
-def _explain(message: str, parser: Any) -> str:
-    """An error of the parser, in one line and with a suggestion."""
-    known = [name for name in parser.get_defaults().keys(branches=True)]  # noqa: C416
-    unknown = re.search(r"[Uu]nrecognized arguments?: --([\w.-]+)", message)
-    unknown = unknown or re.search(r"(?:Key|key|option|Option) '([\w.]+)' is not expected", message)
-    group = re.search(r"Group '([\w.]+)' does not accept option '([\w.]+)'", message)
-    line = " ".join(message.split())
-    if unknown is None and group is None:
-        return line
-    name = unknown.group(1) if unknown else ".".join(group.groups()) if group else ""
-    return f"unknown option {name}{_guess(name, known)}"
-
-
 def _resumed(folder: Path, arguments: Sequence[str]) -> Any:
     from cscnn.forecasting.runs import Run
 
     others = [a for a in arguments if a.startswith("--") and not a.startswith("--resume")]
-    if others and others != ["--dry-run"]:
+    if set(others) - {"--dry-run", "--quiet"}:
         raise ValueError(f"--resume takes the configuration of the run: it goes without {others}")
     config = Run(folder).config()
     config.out = str(folder)
+    if "--quiet" in others:
+        config.trainer.progress = False
     return config
 
 
@@ -161,6 +179,7 @@ def run(arguments: Sequence[str]) -> int:
     config, extra = parse(arguments)
     from lightning.pytorch.utilities import rank_zero_only
 
+    from cscnn.forecasting.runs import remove_run
     from cscnn.forecasting.training.launch import Terminated
     from cscnn.forecasting.training.plan import plan
     from cscnn.forecasting.training.train import train
@@ -172,6 +191,8 @@ def run(arguments: Sequence[str]) -> int:
         print("configuration")
         print(json.dumps(config.to_dict(), indent=2))
         return 0
+    if extra["overwrite"]:
+        remove_run(config.folder)
     try:
         finished = train(config)
     except (KeyboardInterrupt, Terminated) as end:

@@ -11,6 +11,7 @@ from typing import Any
 import cscnn
 from cscnn._util.files import check_folder, write_text
 from cscnn._util.optional import require
+from cscnn._util.progress import Bar
 from cscnn.viz.figures import matplotlib
 from cscnn.viz.report import curves, headline, kernels, rollouts, summary, table, viewer
 from cscnn.viz.report.contents import Contents, load_runs
@@ -29,26 +30,30 @@ SECTIONS = (
 )
 
 
-def write_report(folders: Sequence[str | Path], out: str | Path = "report.html") -> Path:
+def write_report(
+    folders: Sequence[str | Path], out: str | Path = "report.html", *, quiet: bool = True
+) -> Path:
     """Write one HTML page about runs, whole or not at all.
 
     Args:
         folders: of runs, as written by ``cscnn train`` and ``cscnn evaluate``.
         out: the file.
+        quiet: show no progress.
 
     Returns:
         its path.
     """
     out = Path(out)
     check_folder(out.parent, f"to write {out.name} into")
-    write_text(out, render(load_runs(folders)))
+    write_text(out, render(load_runs(folders), quiet=quiet))
     return out
 
 
-def render(runs: Sequence[Contents]) -> str:
+def render(runs: Sequence[Contents], *, quiet: bool = True) -> str:
     """The page as text; it needs nothing else."""
     matplotlib()  # an error now, not after the work
-    sections = [section for make in SECTIONS if (section := make(runs)) is not None]
+    made = (make(runs) for make in Bar("sections", quiet=quiet).over("drawing", SECTIONS))
+    sections = [section for section in made if section is not None]
     return render_template(
         "page.html",
         runs=runs,
