@@ -25,7 +25,7 @@ SYNONYMS = {
 #: Commands that take more than ten seconds for usual sizes.
 LONG = {
     "generate", TRAIN, "evaluate", "predict", "export", "report", "plot", "data check",
-    "data merge", "tune",
+    "data merge", "data export", "tune",
 }  # fmt: skip
 
 
@@ -280,7 +280,7 @@ def scripts(tmp_path_factory):
     [
         ("cscnn tr", {"train"}),
         ("cscnn e", {"evaluate", "export"}),
-        ("cscnn data ", {"info", "check", "merge"}),
+        ("cscnn data ", {"info", "check", "merge", "export"}),
         ("cscnn evaluate --st", {"--steps", "--stride"}),
         ("cscnn evaluate runs/x --overw", {"--overwrite"}),
         ("cscnn data merge --o", {"--out", "--overwrite"}),
