@@ -65,7 +65,7 @@ SETTINGS = {
         params=30_000,
         steps=1000,
         seconds=90.0,
-        longer=2.0,
+        longer=1.0,
         rates=(5e-4, 1.5e-3, 5e-3, 1.5e-2, 5e-2),
     ),
 }
