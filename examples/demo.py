@@ -5,8 +5,8 @@
 Smoke that rises in a box. A Clifford-steerable U-Net, which is equivariant to rotations and
 reflections by construction, and a plain U-Net with as many parameters learn to forecast it. Both
 are trained for about the same time: steps of the plain one are faster, so it takes more of them.
-Both predict changes, and both are told the direction of buoyancy. Run it again to go on after an
-interruption.
+Both predict changes without divergence, and both are told the direction of buoyancy. Run it again
+to go on after an interruption.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from cscnn.forecasting.evaluation import Evaluation
 #: the first. Learning rates were chosen in experiments/rollouts.
 MODELS = {
     "cs_unet": ((), 1),
-    "unet": (("--model.name", "unet", "--model.options", "{}", "--optimizer.lr", "0.0015"), 4),
+    "unet": (("--model.name", "unet", "--model.options", "{}", "--optimizer.lr", "0.005"), 3),
 }
 SPLITS = ("train", "valid", "test")
 EPOCHS, STEPS = 20, (1, 5, 10)
