@@ -128,7 +128,7 @@ def test_what_divides_zero_has_no_inverse():
     ):
         algebra.inverse(torch.tensor([[1.0, 1.0, 0, 0], [2.0, 1.0, 0, 0]]))  # (1 + e1)(1 - e1) = 0
     for bad in (torch.zeros(4), torch.tensor([torch.nan, 0, 0, 0])):
-        with pytest.raises(ValueError, match="x has no inverse .* 1 of 2 fail"):
+        with pytest.raises(ValueError, match=r"x has no inverse .* 1 of 2 fail"):
             algebra.inverse(torch.stack([bad, torch.tensor([1.0, 0, 0, 0])]))
 
 
