@@ -127,7 +127,18 @@ def test_what_divides_zero_has_no_inverse():
         ValueError, match=r"x has no inverse .* 1 of 2 fail, the first is \[1.0, 1.0"
     ):
         algebra.inverse(torch.tensor([[1.0, 1.0, 0, 0], [2.0, 1.0, 0, 0]]))  # (1 + e1)(1 - e1) = 0
-    assert algebra.inverse(torch.tensor([2.0, 0, 0, 0]).bfloat16()).dtype == torch.bfloat16
+    for bad in (torch.zeros(4), torch.tensor([torch.nan, 0, 0, 0])):
+        with pytest.raises(ValueError, match=r"x has no inverse .* 1 of 2 fail"):
+            algebra.inverse(torch.stack([bad, torch.tensor([1.0, 0, 0, 0])]))
+
+
+def test_inverses_in_half_precision_and_of_nothing():
+    algebra = CliffordAlgebra((1, 1))
+    half = algebra.inverse(torch.tensor([1.0, 0.875, 0, 0]).bfloat16())  # nearly divides zero
+    assert half.dtype == torch.bfloat16
+    assert (half[:2].double() - torch.tensor([64.0, -56.0]) / 15).abs().max() < 0.02
+    for function in (algebra.inverse, algebra.exp, algebra.log):
+        assert function(torch.zeros(0, 4)).shape == (0, 4)
 
 
 def test_logarithm_inverts_the_exponential(pair, generator):

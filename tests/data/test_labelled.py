@@ -26,6 +26,7 @@ SPACE = Header(
 SPACETIME = Header(
     metric=(1, -1, -1), axes=("t", "x", "y"), spacing=(0.5, 0.25, 1.0), boundary=("open",) * 3,
     fields=(Field("light", 2),), frames=4, grid=(3, 5), time_axis=0,
+    frame_spacing=2.0, start_time=6.0,
 )  # fmt: skip
 HEADERS = {"space": SPACE, "spacetime": SPACETIME}
 
@@ -55,7 +56,8 @@ def test_every_number_and_coordinate_is_there(tmp_path: Path, header: Header) ->
             assert variable.dtype == expected.dtype
     time = "time" if header.time_axis is None else "t"
     step = header.frame_spacing if header.time_axis is None else header.spacing[0]
-    assert np.allclose(data[time], step * np.arange(4))
+    first = 0 if header is SPACE else 3  # frames
+    assert np.allclose(data[time], step * np.arange(first, first + 4))
     assert np.allclose(data.y, header.spacing[header.axes.index("y")] * np.arange(len(data.y)))
     assert data.trajectory.values.tolist() == [5, 6, 7]
 

@@ -22,7 +22,7 @@ PLANE = Header(
     generator="test", backgrounds=(Background("wind", 1, (1.0, 2.0)), Background("g", 0, (9.8,))),
     given=(Given("mask", 0, "static"), Given("stirring", 1, "forcing", "N"),
            Given("nu", 0, "constant"), Given("push", 1, "constant")),
-    parameters={"a": 1, "name": "b", "list": [1, 2]},
+    parameters={"a": 1, "name": "b", "list": [1, 2]}, start_time=2.5,
 )  # fmt: skip
 SPACE = Header(
     metric=(1, 1, 1), axes=("x", "y", "z"), spacing=(0.5, 0.25, 1.0),
@@ -67,6 +67,7 @@ class TestTheWell:
         for name in ("metric", "axes", "spacing", "boundary", "frames", "grid", "units", "split"):
             assert getattr(told, name) == getattr(header, name)
         assert told.frame_spacing == pytest.approx(header.frame_spacing)
+        assert told.start_time == pytest.approx(header.start_time)
         assert {*told.fields} == {*header.fields}
         constants = {Given(b.name, b.grade, "constant") for b in header.backgrounds}
         assert {*told.given} == {*header.given} | constants
@@ -155,7 +156,8 @@ class TestVTK:
         paths = export(source, tmp_path / "out", "vtk")
         collection = ET.parse(paths[1]).getroot().findall("Collection/DataSet")
         times = [float(entry.attrib["timestep"]) for entry in collection]
-        assert times == pytest.approx(header.frame_spacing * np.arange(header.frames))
+        after_start = header.frame_spacing * np.arange(header.frames)
+        assert times == pytest.approx(header.start_time + after_start)
         stored = source.read(1)
         for frame, entry in enumerate(collection):
             arrays = arrays_of(paths[1].parent / entry.attrib["file"])

@@ -36,7 +36,7 @@ class Node:
     def eval(self, script):
         sources = "\n".join((FOLDER / f"{name}.js").read_text("utf-8") for name in NUMERICS)
         program = f"{sources}\nconsole.log(JSON.stringify({script}));"
-        result = subprocess.run(["node", "-"], input=program, capture_output=True, text=True)
+        result = subprocess.run(["node", "-"], input=program, capture_output=True, encoding="utf-8")
         assert result.returncode == 0, result.stderr
         return json.loads(result.stdout)
 

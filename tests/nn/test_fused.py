@@ -91,6 +91,15 @@ def test_huge_numbers_and_transforms_take_the_plain_form(monkeypatch):
         product_gate(x, mix, weight, algebra)
 
 
+def test_fake_tensors_take_the_plain_form():
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    algebra, leaves = inputs((1, 1))
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        fake = [mode.from_tensor(t) for t in leaves]
+        assert product_gate(*fake, algebra).shape == leaves[0].shape
+
+
 def test_it_commutes_with_the_group():
     algebra = CliffordAlgebra((1, -1, -1))
     _, (_, mix, weight) = inputs((1, -1, -1))

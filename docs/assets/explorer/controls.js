@@ -56,11 +56,22 @@ explorer.controls = (() => {
   }
 
   // A canvas with a caption above it.
-  function panel(parent, caption, description = caption) {
+  function panel(parent, caption, description) {
     const figure = element("figure", { parent, class: "explorer-panel" });
-    const title = element("figcaption", { parent: figure, text: caption });
-    const canvas = element("canvas", { parent: figure, role: "img", "aria-label": description });
-    return { figure, title, canvas };
+    element("figcaption", { parent: figure, text: caption });
+    return element("canvas", { parent: figure, role: "img", "aria-label": description });
+  }
+
+  // A titled row of panels with a note and an error; make(canvas) gives what draws on a panel.
+  function row(parent, title, captions, make) {
+    const section = element("section", { parent, class: "explorer-row" });
+    const head = element("div", { parent: section, class: "explorer-head" });
+    element("strong", { parent: head, text: title });
+    const note = element("span", { parent: head, class: "explorer-note" });
+    const error = element("output", { parent: head, class: "explorer-error" });
+    const strip = element("div", { parent: section, class: "explorer-panels" });
+    const panels = captions.map((text) => make(panel(strip, text, `${title}: ${text}`)));
+    return { note, error, panels };
   }
 
   // Draw at most once per picture of the screen; again when the page is resized or recoloured.
@@ -96,5 +107,5 @@ explorer.controls = (() => {
 
   const signed = (x, digits) => (x < 0 ? "−" : "") + Math.abs(x).toFixed(digits);
 
-  return { element, slider, menu, panel, redrawing, percent, signed };
+  return { element, slider, menu, row, redrawing, percent, signed };
 })();

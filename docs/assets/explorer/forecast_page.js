@@ -5,7 +5,7 @@
   const root = document.getElementById("forecast-explorer");
   const data = globalThis.forecastData;
   const { colours, canvas, controls } = explorer;
-  const { element, slider, menu, panel, redrawing, percent, signed } = controls;
+  const { element, slider, menu, row, redrawing, percent, signed } = controls;
 
   const RIGHT = (data.points * data.spacing) / 2;
   const UP = (data.frames * data.spacing) / 2;
@@ -85,26 +85,15 @@
   // --- panels ---------------------------------------------------------------------------------
 
   const CAPTIONS = ["truth", "forecast", "error", "now (dashed: forecast)"];
-  const rows = ["At rest, as in training", "In motion"].map((title) => {
-    const section = element("section", { parent: root, class: "explorer-row" });
-    const head = element("div", { parent: section, class: "explorer-head" });
-    element("strong", { parent: head, text: title });
-    const note = element("span", { parent: head, class: "explorer-note" });
-    const error = element("output", { parent: head, class: "explorer-error" });
-    const strip = element("div", { parent: section, class: "explorer-panels" });
-    const panels = CAPTIONS.map((caption) => {
-      const made = panel(strip, caption, `${title}: ${caption}`);
-      return new canvas.Panel(made.canvas, RIGHT, UP);
-    });
-    return { note, error, panels };
-  });
+  const rows = ["At rest, as in training", "In motion"].map((title) =>
+    row(root, title, CAPTIONS, (made) => new canvas.Panel(made, RIGHT, UP)));
 
   // --- drawing --------------------------------------------------------------------------------
 
   function drawDiagram(own, values, colour, palette) {
     own.clear();
-    own.image(data.points, data.frames, (column, row) =>
-      colour(values[row * data.points + column]));
+    own.image(data.points, data.frames, (column, line) =>
+      colour(values[line * data.points + column]));
     const now = timeOf(state.frame);
     const [left, right] = [-RIGHT, RIGHT];
     const later = [[left, now], [right, now], [right, UP], [left, UP]];

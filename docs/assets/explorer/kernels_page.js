@@ -4,7 +4,7 @@
 (() => {
   const root = document.getElementById("kernel-explorer");
   const { algebra, kernels, fields, convolve, colours, canvas, controls, drawing } = explorer;
-  const { element, slider, menu, panel, redrawing, percent, signed } = controls;
+  const { element, slider, menu, row, redrawing, percent, signed } = controls;
 
   const SIZE = 33; // grid points along each axis
   const BOX = 5; // the box of taps has 2 · 5 + 1 along each axis
@@ -96,26 +96,14 @@
 
   // --- panels ---------------------------------------------------------------------------------
 
-  function row(title, captions) {
-    const section = element("section", { parent: root, class: "explorer-row" });
-    const head = element("div", { parent: section, class: "explorer-head" });
-    element("strong", { parent: head, text: title });
-    const note = element("span", { parent: head, class: "explorer-note" });
-    const error = element("output", { parent: head, class: "explorer-error" });
-    const strip = element("div", { parent: section, class: "explorer-panels" });
-    const panels = captions.map((caption) => {
-      const made = panel(strip, caption, `${title}: ${caption}`);
-      return new canvas.Panel(made.canvas, SIZE / 2);
-    });
-    return { note, error, panels };
-  }
-
-  const fieldRow = row("Field", ["scalar, vector", "bivector", "moved: scalar, vector",
+  const rowOf = (title, captions) =>
+    row(root, title, captions, (made) => new canvas.Panel(made, SIZE / 2));
+  const fieldRow = rowOf("Field", ["scalar, vector", "bivector", "moved: scalar, vector",
     "moved: bivector"]);
   const kernelRows = Object.fromEntries(Object.entries(KERNELS).map(([name, { title }]) => {
     const captions = ["kernel, moved", "transform, then convolve", "convolve, then transform",
       "difference"];
-    const made = row(title, captions);
+    const made = rowOf(title, captions);
     made.error.dataset.kernel = name;
     return [name, made];
   }));

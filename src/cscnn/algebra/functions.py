@@ -41,7 +41,9 @@ def inverse(algebra: CliffordAlgebra, x: Tensor) -> Tensor:
     wide = _widened(x)
     matrix = algebra.left_matrix(wide)
     if not tracing():
-        bad = torch.linalg.cond(matrix.detach()) * torch.finfo(x.dtype).eps > 0.1
+        sizes = torch.linalg.svdvals(matrix.detach().nan_to_num(0, 0, 0))
+        singular = sizes[..., -1] <= 10 * torch.finfo(wide.dtype).eps * sizes[..., 0]
+        bad = singular | ~x.detach().isfinite().all(-1)
         if bad.any():
             raise ValueError(f"x has no inverse in {algebra}: {_failures(x, bad)}")
     one = algebra.embed(wide.new_ones(1), 0)
@@ -61,7 +63,7 @@ def log(algebra: CliffordAlgebra, x: Tensor) -> Tensor:
     Left multiplications are matrices, so no case is special: rotations, boosts, null rotations.
     """
     algebra.check(x)
-    matrix = algebra.left_matrix(_widened(x).double())
+    matrix = algebra.left_matrix(doubled(x))
     one = torch.eye(algebra.n_blades, dtype=matrix.dtype, device=matrix.device)
     root, roots = matrix, 0
     while roots < ROOTS and not _close(root, one):
@@ -74,13 +76,13 @@ def log(algebra: CliffordAlgebra, x: Tensor) -> Tensor:
     result = (2.0 ** (roots + 1) * total)[..., 0]
     if not tracing():
         _check_logarithm(algebra, x, result.detach())
-    return result.to(x.dtype)
+    return result.to(x)
 
 
 def _close(matrix: Tensor, one: Tensor) -> bool:
     if tracing():  # values are not known: as many roots as any number may need
         return False
-    return bool(torch.linalg.matrix_norm(matrix.detach() - one).amax() < CLOSE)
+    return bool((torch.linalg.matrix_norm(matrix.detach() - one) < CLOSE).all())
 
 
 def _square_root(matrix: Tensor, one: Tensor) -> Tensor:
@@ -103,9 +105,14 @@ def _check_logarithm(algebra: CliffordAlgebra, x: Tensor, result: Tensor) -> Non
     bad = ~(error <= 1e4 * torch.finfo(x.dtype).eps * (1 + wide.abs().amax(-1)))
     if bad.any():
         raise ValueError(
-            f"x has no principal logarithm in {algebra}: {_failures(x, bad)}. An odd versor has "
+            f"x has no principal logarithm in {algebra}: {_failures(wide, bad)}. An odd versor has "
             "none. A rotor near -1 is a rotation by 2π in an unknown plane: take its negative"
         )
+
+
+def doubled(x: Tensor) -> Tensor:
+    """In float64, on the CPU if the device has none."""
+    return (x.cpu() if x.device.type == "mps" else x).double()
 
 
 def _widened(x: Tensor) -> Tensor:

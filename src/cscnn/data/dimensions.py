@@ -75,19 +75,27 @@ def dimensions(header: Header, name: str) -> tuple[str, ...]:
     return (*frames, *(("point",) if space else ("trajectory",)), components)
 
 
+def frame_times(header: Header) -> np.ndarray:
+    """The time of each frame; lengths c t if time is an axis of the grid."""
+    step = header.frame_spacing if header.time_axis is None else header.spacing[header.time_axis]
+    return step * (header.start_time / header.frame_spacing + np.arange(header.frames))
+
+
 def coordinates(header: Header, indices: Sequence[int]) -> dict[str, Coordinate]:
     """The coordinates of the axes, by name; of points, the names of the axes of space.
 
-    Times and positions count from the first frame and the first point of the grid.
+    Times begin at the header's ``start_time``, positions at the first point of the grid.
     """
     length, time = header.units.get("length", ""), header.units.get("time", "")
     found = {"trajectory": Coordinate(np.asarray(indices, np.int64))}
     if header.time_axis is None:
-        found["time"] = Coordinate(header.frame_spacing * np.arange(header.frames), time)
+        found["time"] = Coordinate(frame_times(header), time)
     sizes = header.grid if header.time_axis is None else (header.frames, *header.grid)
     if header.cloud is None:
         for name, size, step in zip(_axis_names(header), sizes, header.spacing, strict=True):
             found[name] = Coordinate(step * np.arange(size), length)
+        if header.time_axis is not None:
+            found[time_name(header)] = Coordinate(frame_times(header), length)
     else:
         found["axis"] = Coordinate(np.array(space_names(header)))
     for grade in sorted({q.grade for q in (*header.quantities, *header.backgrounds)}):

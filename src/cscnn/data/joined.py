@@ -178,7 +178,7 @@ def _own_times(header: Header) -> bool:
 
 
 def _common_header(headers: Sequence[Header]) -> Header:
-    """The first, without what others say differently about how they were made."""
+    """The first, without what others say differently about how they were made, and when."""
     first = headers[0]
     generator = first.generator if all(h.generator == first.generator for h in headers) else ""
     absent = object()
@@ -193,4 +193,5 @@ def _common_header(headers: Sequence[Header]) -> Header:
         generator=generator,
         generator_version=first.generator_version if generator and alike else 0,
         parameters=parameters,
+        start_time=first.start_time if len({h.start_time for h in headers}) == 1 else 0.0,
     )

@@ -16,6 +16,7 @@ from torch.autograd import forward_ad
 from torch.func import vmap
 
 from cscnn._util.optional import require
+from cscnn.algebra.functions import doubled
 from cscnn.geometry.clouds import radius_edges, square_limit
 from cscnn.geometry.edges import Edges
 from cscnn.geometry.orthonormal import (
@@ -154,7 +155,7 @@ class Chart:
         Of several geodesics the one near the straight line in coordinates (the short way around
         periods). Zero where there is none. No gradients reach the points.
         """
-        start, end = _double(self._check(x)), _double(self._check(y))
+        start, end = doubled(self._check(x)), doubled(self._check(y))
         u = self._shortest(end - start)
         reached = self.inside(start) & self.inside(end)
         for tolerance in (ROUGH, self.tolerance):  # most shots need not be accurate
@@ -211,11 +212,11 @@ class Chart:
         """End points of geodesics, vectors w (N, k, d) transported there, and who arrived (N,)."""
         odeint = require("torchdiffeq", "the solver of geodesics", "geometry").odeint
         tolerance = tolerance or self.tolerance
-        x = _double(self._check(x))
-        carried = x.new_zeros(len(x), 0, self.dim) if w is None else _double(w)
+        x = doubled(self._check(x))
+        carried = x.new_zeros(len(x), 0, self.dim) if w is None else doubled(w)
         if not len(x):
             return x, carried, x.new_zeros(0, dtype=torch.bool)
-        start = torch.cat([x.unsqueeze(1), _double(u).unsqueeze(1), carried], 1)  # rows of vectors
+        start = torch.cat([x.unsqueeze(1), doubled(u).unsqueeze(1), carried], 1)  # rows of vectors
         flow = _Flow(self, start)
         times = torch.tensor([0.0, 1.0], dtype=torch.float64, device=x.device)
         end = odeint(
@@ -379,11 +380,6 @@ class _Flow:
                 self.ended = self.outside
             return x.new_tensor(1e9)  # again, with a shorter step or without them
         return x.masked_fill(self.ended[:, None, None], 0.0).abs().max()
-
-
-def _double(x: Tensor) -> Tensor:
-    """In float64, on the processor if the device has none."""
-    return (x.cpu() if x.device.type == "mps" else x).double()
 
 
 def _solve(matrix: Tensor, vector: Tensor) -> Tensor:

@@ -155,20 +155,20 @@ class CompleteKernel(SteerableKernel):
     def _free_table(self) -> Tensor | None:
         """Kernels of each free weight at the given points: (weights, blades * blades * N).
 
-        In float64; None if there are none, or if it were too large.
+        In float64 on the CPU, as not all devices have it; None if there are none, or if it were
+        too large.
         """
         if not isinstance(self.radial, FreeValues):
             return None
         assert self.init_points is not None
-        points, live = self.init_points.double(), self.radial.live
+        points, live = self.init_points.cpu(), self.radial.live.cpu()
         blades, count = self.algebra.n_blades, len(self.basis)
         if len(live) * blades**2 * len(points) > LARGEST_TABLE:
             return None
-        orbits = find_orbits(self.init_points, self.algebra, self.group)
-        members = orbits.members.double()
-        one_by_one = torch.eye(count * len(orbits), dtype=points.dtype, device=points.device)[live]
-        values = one_by_one.unflatten(-1, (count, len(orbits))) @ members
-        return self.basis.assemble(values.unsqueeze(1), points).flatten(1)
+        orbits = find_orbits(points, self.algebra, self.group)
+        one_by_one = torch.eye(count * len(orbits), dtype=torch.float64, device="cpu")[live]
+        values = one_by_one.unflatten(-1, (count, len(orbits))) @ orbits.members.double()
+        return self.basis.assemble(values.unsqueeze(1), points.double()).flatten(1)
 
     def _apply(self, fn: Any, recurse: bool = True) -> CompleteKernel:
         """Moves and casts like any module, with the table derived anew from float64."""

@@ -22,7 +22,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cscnn._util.torch_private import exporting, forward_derivatives_active, tracing
+from cscnn._util.torch_private import (
+    dispatch_mode_active,
+    exporting,
+    forward_derivatives_active,
+    tracing,
+)
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.bilinear import by_planes
 from cscnn.algebra.tables import product_table
@@ -71,9 +76,11 @@ def can_fuse(x: Tensor, mix: Tensor) -> bool:
     """Whether the hand-written passes apply: on a CPU, in full precision, without transforms.
 
     Compilers fuse the plain form by themselves. Huge numbers, whose squares overflow, take the
-    plain form too.
+    plain form too, and fake tensors, whose size cannot be asked for.
     """
-    if tracing() or exporting() or forward_derivatives_active() or not x.is_cpu:
+    if tracing() or exporting() or dispatch_mode_active() or forward_derivatives_active():
+        return False
+    if not x.is_cpu:
         return False
     if x.dtype not in (torch.float32, torch.float64) or torch.is_autocast_enabled("cpu"):
         return False
@@ -202,16 +209,15 @@ class _ProductGate(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         inputs, algebra = ctx.saved_tensors, ctx.algebra
-        if torch.is_grad_enabled():  # derivatives of derivatives
-            x, mix, weight = (t if t.requires_grad else t.detach() for t in inputs)
-            y = plain_product_gate(x.movedim(2, -1), mix, weight, algebra)
-            return *_gradients(y, inputs, grad.movedim(2, -1)), None
         planes, mix, weight = inputs
+        if torch.is_grad_enabled():  # derivatives of derivatives
+            y = plain_product_gate(planes.movedim(2, -1), mix, weight, algebra)
+            return *_gradients(y, inputs, grad.movedim(2, -1)), None
         return *_Passes(planes, mix, weight, algebra).backward(grad), None
 
 
 def _gradients(y: Tensor, inputs: tuple[Tensor, ...], grad: Tensor) -> tuple[Any, ...]:
     """Derivatives by those inputs that have them, which can be differentiated again."""
     wanted = [t for t in inputs if t.requires_grad]
-    found = iter(torch.autograd.grad(y, wanted, grad, create_graph=True))
-    return tuple(next(found) if t.requires_grad else None for t in inputs)
+    gradients = iter(torch.autograd.grad(y, wanted, grad, create_graph=True))
+    return tuple(next(gradients) if t.requires_grad else None for t in inputs)

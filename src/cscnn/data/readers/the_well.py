@@ -91,7 +91,7 @@ class WellFile(HDF5Source):
         axes = texts(attribute(group_of(file, "dimensions"), "spatial_dims"))
         if len(axes) != dim:
             raise ValueError(f"n_spatial_dims is {dim}, but spatial_dims is {axes}")
-        frames, frame_spacing = _times(file["dimensions"])
+        frames, frame_spacing, start_time = _times(file["dimensions"])
         grid, spacing = _coordinates(file["dimensions"], axes)
         self._stored = {
             name: self._check_field(file, path, order, (self._length, frames, *grid))
@@ -121,6 +121,7 @@ class WellFile(HDF5Source):
             frames=frames,
             grid=grid,
             frame_spacing=frame_spacing,
+            start_time=start_time,
             given=tuple(
                 Given(n, s.grade, s.kind, units(file[s.dataset]))
                 for n, s in self._stored.items()
@@ -233,19 +234,20 @@ def _units_of_axes(dimensions: Any, axes: Sequence[str]) -> dict[str, str]:
     return {name: unit for name, unit in told.items() if unit}
 
 
-def _times(dimensions: Any) -> tuple[int, float]:
-    """Number of frames and time between them."""
+def _times(dimensions: Any) -> tuple[int, float, float]:
+    """Number of frames, time between them, and time of the first; 0 if trajectories differ."""
     times = dataset(dimensions, "time")
     rows = np.atleast_2d(times[()])
+    start = float(rows[0, 0]) if rows.size and (rows[:, 0] == rows[0, 0]).all() else 0.0
     if rows.shape[-1] == 1:
-        return 1, 1.0
+        return 1, 1.0, start
     steps = [even_step(row, times.name) for row in rows]
     if max(steps) - min(steps) > UNEVEN * max(steps):
         raise ValueError(
             f"dataset {times.name} must have one step for all trajectories, got {min(steps)} to "
             f"{max(steps)}"
         )
-    return rows.shape[-1], steps[0]
+    return rows.shape[-1], steps[0], start
 
 
 def _coordinates(dimensions: Any, axes: Sequence[str]) -> tuple[tuple[int, ...], tuple[float, ...]]:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cscnn._util.files import replacing
+from cscnn.data.dimensions import frame_times
 from cscnn.data.fields import Field, Given
 from cscnn.data.files import Progress
 from cscnn.data.header import Header
@@ -86,10 +87,10 @@ def _write_space(file: Any, header: Header, count: int) -> None:
     )
     dimensions = file.create_group("dimensions")
     dimensions.attrs["spatial_dims"] = _texts(header.axes)
-    steps = (header.frame_spacing, *header.spacing)
-    sizes = (header.frames, *header.grid)
-    for name, step, size in zip(("time", *header.axes), steps, sizes, strict=True):
-        dimensions[name] = step * np.arange(size)
+    positions = [s * np.arange(n) for s, n in zip(header.spacing, header.grid, strict=True)]
+    values = (frame_times(header), *positions)
+    for name, along in zip(("time", *header.axes), values, strict=True):
+        dimensions[name] = along
         dimensions[name].attrs.update(sample_varying=False, time_varying=False)
         dimensions[name].attrs["units"] = header.units.get(
             "time" if name == "time" else "length", ""
