@@ -14,7 +14,6 @@ SOURCES = tuple(
     path
     for folder in ("src", "examples", "benchmarks", "experiments", "website")
     for path in sorted((ROOT / folder).rglob("*.py"))
-    if path.parent != ROOT / "experiments" / "rollouts"  # its text waits for its results
 )
 #: Pages of the site that teach: not the reference, the home page or the glossary itself.
 TEACHING = tuple(

@@ -13,6 +13,7 @@ from cscnn._util.files import replacing, write_text
 from cscnn._util.jsonform import write_json
 from cscnn.viz.figures import new_figure
 from experiments import archive
+from experiments.markdown import page_text
 from experiments.rollouts.records import FORMAT, Record
 from experiments.rollouts.results import Results
 from experiments.rollouts.verdicts import compare
@@ -22,8 +23,9 @@ STORY = """# Forecasts that last
 After this page you know which training makes forecasts last, for our networks and for others, at
 the same number of parameters and in the same training time.
 
-A network that is trained on single steps only ever sees true inputs. In a rollout it sees its own
-predictions, and errors grow. Each recipe changes one thing:
+A network that is trained on single steps only ever sees true inputs. In a
+[rollout](glossary.md#rollout) it sees its own predictions, and errors grow. Each recipe changes
+one thing:
 
 - **change**: the network predicts the change since the newest frame, not the state.
 - **noise**: Gaussian noise on the inputs, in units of each field.
@@ -32,8 +34,8 @@ predictions, and errors grow. Each recipe changes one thing:
 - **no divergence**: predicted velocities are projected on flows without divergence.
 
 The learning rate and the recipe of each network are chosen in short trainings, by the mean error of
-rollouts of the validation split. Then the best of ours meets all others in longer trainings. Errors
-are relative L² errors of the test split, means over its simulations.
+rollouts of the validation split. Then the best of ours and all others are trained with more seeds.
+Errors are relative L² errors of the test split, means over its simulations.
 """
 
 DIVERGED = "diverged"  #: what stands for numbers of a training that has none
@@ -61,7 +63,7 @@ def write_page(results: Results, folder: Path) -> Path:
     archive.save(folder / "rollouts.json", records, FORMAT)
     write_json(folder / "rollouts_speeds.json", results.speeds)
     page = folder / "rollouts.md"
-    write_text(page, "\n".join(lines))
+    write_text(page, page_text(lines))
     return page
 
 
@@ -72,8 +74,9 @@ def _section(results: Results, task: str, folder: Path) -> list[str]:
         f"\n## {task}\n",
         f"{setting.splits['train']} simulations, {setting.params:,} parameters, "
         f"{setting.seconds:g} s of one core for each training of the search.\n",
-        f"Relative error at rollout steps {' / '.join(map(str, _shown(setting.horizon)))}, one "
-        "seed; the chosen recipe is bold.\n",
+        "**The chosen recipe is bold.** Relative error at rollout steps "
+        f"{' / '.join(map(str, _shown(setting.horizon)))}, one seed. Empty cells were not "
+        "trained.\n",
         *_levers(results, task, labels),
     ]
     ours = [key for key, contender in study.contenders.items() if contender.ours]
@@ -136,7 +139,7 @@ def _curves(records: Sequence[Record], labels: Mapping[str, str], horizon: int) 
 
 
 def _lifetime(records: Sequence[Record], horizon: int) -> str:
-    """Steps until the correlation is lost: at least so many, if a rollout was too short to tell."""
+    """Steps until the correlation is lost; a lower bound if a rollout was too short to tell."""
     if any(record.diverged for record in records):
         return DIVERGED
     frames = [r.correlation_frames for r in records]

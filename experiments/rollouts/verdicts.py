@@ -1,4 +1,4 @@
-"""What the study was made to find out, whoever wins."""
+"""What the study was made to find out: who wins which steps."""
 
 from __future__ import annotations
 
