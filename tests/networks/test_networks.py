@@ -100,6 +100,8 @@ def test_field_types():
     assert FieldType.full(algebra, 2).components == 8
     both = mixed + FieldType(algebra, ((1,),))
     assert both.components == 7
+    with pytest.raises(TypeError, match=r"one tuple of grades for each channel.* got \(0, 1\)"):
+        FieldType(CliffordAlgebra((1, 1)), (0, 1))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="channel 1 has grade 3"):
         FieldType(algebra, ((0,), (3,)))
     with pytest.raises(ValueError, match="cannot join"):

@@ -263,6 +263,13 @@ def _info(args: argparse.Namespace) -> int:
     return 0
 
 
+def _maker(entry: dict[str, Any]) -> str:
+    """What made a file, as far as it tells: files of users need not name a generator."""
+    if not entry["generator"]:
+        return "a program that the file does not name"
+    return f"{entry['generator']} {entry['generator_version']}, seed {entry['seed']}"
+
+
 def _describe(entry: dict[str, Any]) -> str:
     """A file for people."""
     metric = "".join("+" if s > 0 else "-" for s in entry["metric"])
@@ -274,8 +281,7 @@ def _describe(entry: dict[str, Any]) -> str:
         + f"{entry['files']} files, " * (entry["files"] > 1)
         + f"{entry['trajectories']} trajectories, {size(entry['bytes'])}, "
         f"{entry['dtype']}, compression {entry['compression']}",
-        f"  made by     {entry['generator']} {entry['generator_version']}, seed {entry['seed']}, "
-        f"split {entry['split']}",
+        f"  made by     {_maker(entry)}, split {entry['split'] or 'without a name'}",
         f"  metric      {metric} on axes {', '.join(entry['axes'])}"
         + (", time is an axis of the grid" if entry["time_axis"] is not None else ""),
         _space(entry, length),

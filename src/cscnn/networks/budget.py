@@ -84,7 +84,7 @@ def fit_budget(
     if abs(best[1] - params) > TOLERANCE * params:
         raise ValueError(
             f"{name} cannot have {params} parameters here: the closest it comes to is {best[1]}, "
-            f"with {best[0]}"
+            f"with {best[0]}. Ask for {best[1]}, give a width instead, or change other options"
         )
     return best[0]
 

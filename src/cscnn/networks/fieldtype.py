@@ -38,6 +38,11 @@ class FieldType:
 
     def __post_init__(self) -> None:
         check_algebra(self.algebra)
+        if not all(isinstance(grades, Sequence) for grades in self.grades):
+            raise TypeError(
+                f"grades must be one tuple of grades for each channel, such as ((0, 1),), "
+                f"got {self.grades}"
+            )
         object.__setattr__(self, "grades", tuple(map(tuple, self.grades)))
         dim = self.algebra.dim
         for channel, grades in enumerate(self.grades):
