@@ -78,16 +78,20 @@ def dimensions(header: Header, name: str) -> tuple[str, ...]:
 def coordinates(header: Header, indices: Sequence[int]) -> dict[str, Coordinate]:
     """The coordinates of the axes, by name; of points, the names of the axes of space.
 
-    Times and positions count from the first frame and the first point of the grid.
+    Times begin at ``Header.start_time``, on an axis of the grid in its lengths. Positions count
+    from the first point of the grid.
     """
     length, time = header.units.get("length", ""), header.units.get("time", "")
     found = {"trajectory": Coordinate(np.asarray(indices, np.int64))}
     if header.time_axis is None:
-        found["time"] = Coordinate(header.frame_spacing * np.arange(header.frames), time)
+        times = header.start_time + header.frame_spacing * np.arange(header.frames)
+        found["time"] = Coordinate(times, time)
     sizes = header.grid if header.time_axis is None else (header.frames, *header.grid)
     if header.cloud is None:
-        for name, size, step in zip(_axis_names(header), sizes, header.spacing, strict=True):
-            found[name] = Coordinate(step * np.arange(size), length)
+        for axis, name in enumerate(_axis_names(header)):
+            step = header.spacing[axis]
+            before = header.start_time / header.frame_spacing if axis == header.time_axis else 0.0
+            found[name] = Coordinate(step * (before + np.arange(sizes[axis])), length)
     else:
         found["axis"] = Coordinate(np.array(space_names(header)))
     for grade in sorted({q.grade for q in (*header.quantities, *header.backgrounds)}):

@@ -88,8 +88,9 @@ def _write_space(file: Any, header: Header, count: int) -> None:
     dimensions.attrs["spatial_dims"] = _texts(header.axes)
     steps = (header.frame_spacing, *header.spacing)
     sizes = (header.frames, *header.grid)
-    for name, step, size in zip(("time", *header.axes), steps, sizes, strict=True):
-        dimensions[name] = step * np.arange(size)
+    starts = (header.start_time, *(0.0 for _ in header.axes))
+    for name, start, step, size in zip(("time", *header.axes), starts, steps, sizes, strict=True):
+        dimensions[name] = start + step * np.arange(size)
         dimensions[name].attrs.update(sample_varying=False, time_varying=False)
         dimensions[name].attrs["units"] = header.units.get(
             "time" if name == "time" else "length", ""

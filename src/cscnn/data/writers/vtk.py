@@ -62,7 +62,7 @@ class VTK(Writer):
                 arrays = source.read(number, frame, frame + 1)
                 file = folder / f"frame_{frame:0{width}d}.{suffix}"
                 write_text(file, frame_text(header, arrays, place))
-                times[f"{folder.name}/{file.name}"] = frame * step
+                times[f"{folder.name}/{file.name}"] = header.start_time + frame * step
             write_text(path, _collection(times))
         progress("writing", len(numbers), len(numbers))
 
