@@ -6,6 +6,7 @@ import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
@@ -249,6 +250,25 @@ def test_netcdf(tmp_path):
         with xarray.open_dataset(out, engine="h5netcdf") as data:
             xarray.testing.assert_equal(data, source.to_xarray([1]))
             assert data.attrs["split"] == source.header.split
+
+
+def test_forecasts_keep_their_times(tmp_path):
+    pytest.importorskip("xarray", reason="xarray is not installed")
+    late = PLANE.replace(start_time=2.0)
+    source = FieldFile(data_file(tmp_path / "late.h5", late))
+    times = [2.0, 2.1, 2.2, 2.3]
+    assert source.to_xarray().time.values == pytest.approx(times)
+    collection = ET.parse(export(source, tmp_path / "vtk", "vtk")[0]).getroot()
+    stamps = [float(entry.attrib["timestep"]) for entry in collection.findall("Collection/DataSet")]
+    assert stamps == pytest.approx(times)
+    (well,) = export(source, tmp_path / "well", "the_well")
+    with h5py.File(well) as file:
+        assert file["dimensions/time"][()] == pytest.approx(times)
+        assert file["dimensions/x"][0] == 0
+    late = SPACETIME.replace(start_time=2.0)  # two frames, each 0.5 along the axis t
+    source = FieldFile(data_file(tmp_path / "spacetime.h5", late))
+    assert source.to_xarray().t.values == pytest.approx([1.0, 1.5, 2.0, 2.5])
+    assert source.to_xarray().x.values[0] == 0
 
 
 class TestCommand:

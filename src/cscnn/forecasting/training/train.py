@@ -96,9 +96,15 @@ def _alone(config: TrainConfig) -> Iterator[None]:
     folder = config.folder
     if folder.is_file():
         raise FileExistsError(f"--out {folder} is a file: a run needs a folder of its own")
+    new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder / ".lock", str(folder)) if _writes() else contextlib.nullcontext():
-        yield
+    try:
+        with locked(folder / ".lock", str(folder)) if _writes() else contextlib.nullcontext():
+            yield
+    finally:
+        if new and _writes():
+            with contextlib.suppress(OSError):  # it is not empty: the run has begun
+                folder.rmdir()
 
 
 def _writes() -> bool:
