@@ -38,12 +38,13 @@ class FieldType:
 
     def __post_init__(self) -> None:
         check_algebra(self.algebra)
-        if not all(isinstance(grades, Sequence) for grades in self.grades):
+        channels = tuple(self.grades)
+        if not all(isinstance(grades, Sequence) for grades in channels):
             raise TypeError(
                 f"grades must be one tuple of grades for each channel, such as ((0, 1),), "
-                f"got {self.grades}"
+                f"got {channels}"
             )
-        object.__setattr__(self, "grades", tuple(map(tuple, self.grades)))
+        object.__setattr__(self, "grades", tuple(map(tuple, channels)))
         dim = self.algebra.dim
         for channel, grades in enumerate(self.grades):
             if bad := [k for k in grades if not 0 <= k <= dim]:
