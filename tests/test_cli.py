@@ -5,6 +5,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -118,15 +119,11 @@ def test_train_knows_the_shared_options():
     assert extra["overwrite"]
 
 
-def test_training_anew_removes_a_run_and_nothing_else(tmp_path, monkeypatch):
+def test_a_run_is_removed_and_nothing_else(tmp_path):
     from cscnn.forecasting.runs import EVALUATED, TRAINED, remove_run
 
     for name in (*TRAINED, *EVALUATED, "notes.txt"):
         (tmp_path / name).write_text("")
-    monkeypatch.setenv("LOCAL_RANK", "1")
-    remove_run(tmp_path)
-    assert (tmp_path / "config.json").exists()
-    monkeypatch.delenv("LOCAL_RANK")
     remove_run(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
     remove_run(tmp_path / "nowhere")
@@ -139,6 +136,11 @@ def test_groups_list_their_commands(capsys):
             if name.startswith(f"{group} "):
                 assert re.search(rf"^    {name.split()[1]}\s", text, re.MULTILINE)
                 assert command.text[:30] in text
+
+
+def test_the_page_has_every_command():
+    page = (Path(__file__).parents[1] / "docs" / "api" / "cli.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"<!-- help: (\S.*) -->", page)) == {*COMMANDS, *GROUPS}
 
 
 # --- start ----------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ HEAVY = (
     "clifford",
     "cliffordlayers",
     "h5py",
+    "huggingface_hub",
     "jinja2",
     "jsonargparse",
     "lightning",
@@ -44,6 +45,7 @@ PAGES = [
 PIPELINE = "docs/howto/pipeline.md"
 WITH_DATA = (PIPELINE, "docs/guides/training.md", "docs/guides/evaluation.md")
 #: Pages whose Python needs files that a test of its own makes.
+WITH_HUB = ("docs/howto/share.md",)
 OWN_TEST = ("docs/guides/data_format.md", "docs/guides/points.md", "docs/guides/readers.md")
 
 
@@ -188,6 +190,8 @@ def test_boosts_page_runs(tmp_path, monkeypatch, capsys):
     "name", [page for page in names_of_pages_with_python() if page not in (*WITH_DATA, *OWN_TEST)]
 )
 def test_examples_of_pages_run(name, tmp_path):
+    if name in WITH_HUB:
+        pytest.importorskip("huggingface_hub", reason="needs the extra hub")
     run_python(python_of(name), tmp_path)
 
 

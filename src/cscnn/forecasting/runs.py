@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,12 +109,10 @@ def is_run(path: Path) -> bool:
 
 
 def remove_run(folder: Path) -> None:
-    """Remove the files of a run, and nothing else; a process that another one started does not.
+    """Remove the files of a run, and nothing else.
 
     Args:
         folder: of the run; it need not be there.
     """
-    if "LOCAL_RANK" in os.environ:  # the first process has done it, and may have begun
-        return
     for name in (*TRAINED, *EVALUATED):
         (folder / name).unlink(missing_ok=True)

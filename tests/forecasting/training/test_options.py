@@ -350,3 +350,33 @@ def test_debug_shows_where(
     assert main(command(options, tmp_path)) == 1
     error = capsys.readouterr().err
     assert error == "cscnn: error: RuntimeError: the device is on fire (--debug shows where)\n"
+
+
+def test_overwrite_begins_anew_when_all_is_ready(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    first = train(config(data, out, trainer__epochs=1))
+    kept = first.file("model.safetensors").read_bytes()
+    (out / "notes.txt").write_text("mine")
+    other = config(data, out, trainer__epochs=1, seed=7)
+    with pytest.raises(ValueError, match=r"holds a run with seed=0, not 7: .* --overwrite"):
+        train(other)
+    missing = config(data, out, trainer__epochs=1, data__train=str(tmp_path / "gone.h5"))
+    with pytest.raises(FileNotFoundError):
+        train(missing, overwrite=True)
+    assert first.file("model.safetensors").read_bytes() == kept  # nothing was removed yet
+    again = train(other, overwrite=True)
+    assert again.config().seed == 7
+    assert len(again.metrics()) == 1
+    assert again.file("model.safetensors").read_bytes() != kept
+    assert (out / "notes.txt").read_text() == "mine"
+
+
+def test_overwrite_goes_on_if_torchrun_restarts(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+    train(config(data, out, trainer__epochs=1, optimizer__schedule="constant"))
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    longer = config(data, out, trainer__epochs=2, optimizer__schedule="constant")
+    again = train(longer, overwrite=True)
+    assert [row["epoch"] for row in again.metrics()] == [0, 1]

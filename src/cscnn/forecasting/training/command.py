@@ -179,7 +179,6 @@ def run(arguments: Sequence[str]) -> int:
     config, extra = parse(arguments)
     from lightning.pytorch.utilities import rank_zero_only
 
-    from cscnn.forecasting.runs import remove_run
     from cscnn.forecasting.training.launch import Terminated
     from cscnn.forecasting.training.plan import plan
     from cscnn.forecasting.training.train import train
@@ -191,10 +190,8 @@ def run(arguments: Sequence[str]) -> int:
         print("configuration")
         print(json.dumps(config.to_dict(), indent=2))
         return 0
-    if extra["overwrite"]:
-        remove_run(config.folder)
     try:
-        finished = train(config)
+        finished = train(config, overwrite=bool(extra["overwrite"]))
     except (KeyboardInterrupt, Terminated) as end:
         if getattr(rank_zero_only, "rank", 0) == 0:
             how = "terminated" if isinstance(end, Terminated) else "interrupted"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import os
 import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -26,7 +27,7 @@ from cscnn.forecasting.augment import RandomNoise
 from cscnn.forecasting.forecaster import Forecaster
 from cscnn.forecasting.losses import check_loss, check_weights
 from cscnn.forecasting.receptive_field import default_margin
-from cscnn.forecasting.runs import TRAINED, Run
+from cscnn.forecasting.runs import TRAINED, Run, remove_run
 from cscnn.forecasting.training import doubts
 from cscnn.forecasting.training.callbacks import (
     FORMAT,
@@ -62,7 +63,7 @@ NOISE = (
 )
 
 
-def train(config: TrainConfig, units: Units | None = None) -> Run:
+def train(config: TrainConfig, units: Units | None = None, *, overwrite: bool = False) -> Run:
     """Train, or go on with what an interrupted run of the same configuration has done.
 
     Checkpoints are written after each epoch. A run that was killed repeats the epoch it was in; on
@@ -71,11 +72,14 @@ def train(config: TrainConfig, units: Units | None = None) -> Run:
     Args:
         config: what to do.
         units: in which the network shall compute; by default fitted to the training data.
+        overwrite: begin anew, in place of a run that is in the folder. Its files are removed when
+            all is ready.
     """
     config.check()
     follow_parent()
+    restarted = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"  # by torchrun: go on
     with quietly(), _alone(config):
-        return _train(config, units)
+        return _train(config, units, overwrite and not restarted)
 
 
 @contextlib.contextmanager
@@ -112,8 +116,8 @@ def _writes() -> bool:
     return int(getattr(rank_zero_only, "rank", 0)) == 0
 
 
-def _train(config: TrainConfig, units: Units | None) -> Run:
-    progress = prepare(config)
+def _train(config: TrainConfig, units: Units | None, overwrite: bool) -> Run:
+    progress = None if overwrite else prepare(config)
     lightning.seed_everything(config.seed, workers=True, verbose=False)
     epoch = 0 if progress is None else progress.epochs
     data = open_data(config, epoch)
@@ -121,7 +125,7 @@ def _train(config: TrainConfig, units: Units | None) -> Run:
         identity = data.identity()
         if progress is not None:
             progress.data.check(identity, config.folder, config.data.train, config.data.valid)
-        given = _given_units(config, progress, units)
+        given = units if overwrite else _given_units(config, progress, units)
         bar = Bar("trajectories", quiet=not config.trainer.progress)
         module = TrainingModule(
             build_forecaster(config, data, given or data.fit_units(bar)),
@@ -139,6 +143,8 @@ def _train(config: TrainConfig, units: Units | None) -> Run:
             doubts.warn(module.forecaster, data)
         signals = Signals()
         trainer = make_trainer(config, identity, [signals], progress)
+        if overwrite and _writes():
+            remove_run(config.folder)
         begin(config, given if progress is None else None)
         if progress is None:
             for logger in trainer.loggers:
@@ -239,7 +245,7 @@ def prepare(config: TrainConfig) -> Progress | None:
             )
             raise ValueError(
                 f"{folder} holds a run with {key}={before}, not {now}: choose another --out, or "
-                "remove it"
+                "add --overwrite"
             )
     state = _state(config)
     if not state.exists():
