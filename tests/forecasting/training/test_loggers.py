@@ -11,6 +11,7 @@ from cscnn.forecasting import Run
 from cscnn.forecasting.training import TrainConfig
 from cscnn.forecasting.training.command import parse
 from cscnn.forecasting.training.loggerconfig import read_loggers
+from cscnn.forecasting.training.loggers import make_loggers, versions_of
 from cscnn.forecasting.training.module import TrainingModule
 from cscnn.forecasting.training.train import train
 from tests.forecasting.training.runs import QUIET, config
@@ -40,11 +41,11 @@ def rows_of(path: Path) -> list[dict[str, float]]:
 
 
 def check_losses(rows: list[dict[str, float]], run: Run) -> None:
-    """Each loss of the run is in the log, once."""
+    """Each loss of the run is in the log, once. Lightning's logs count epochs from 0."""
     for name in ("train_loss", "valid_loss"):
         logged = {row["epoch"]: row[name] for row in rows if name in row}
         assert sum(name in row for row in rows) == len(run.metrics())
-        assert logged == pytest.approx({row["epoch"]: row[name] for row in run.metrics()})
+        assert logged == pytest.approx({row["epoch"] - 1: row[name] for row in run.metrics()})
 
 
 @pytest.mark.parametrize("name", ["csv", "lightning.pytorch.loggers.CSVLogger"])
@@ -179,8 +180,17 @@ def test_a_missing_package_is_named(
         train(options)
 
 
-def test_runs_from_before_are_read() -> None:
+def test_runs_from_before_are_refused() -> None:
     told = TrainConfig(out="o").to_dict()
-    del told["trainer"]["logger"]
     told["trainer"]["tensorboard"] = False
-    assert TrainConfig.from_dict(told) == TrainConfig(out="o")
+    with pytest.raises(ValueError, match="tensorboard"):
+        TrainConfig.from_dict(told)
+
+
+def test_logs_are_found_again_by_their_class(tmp_path: Path) -> None:
+    """Also if other loggers come first when a run goes on, or the same one twice."""
+    record = {"class_path": RECORDER}
+    before = make_loggers(read_loggers(["csv", record, record]), tmp_path)
+    versions = versions_of(before)
+    after = make_loggers(read_loggers([record, record, "csv", record]), tmp_path, 1, versions)
+    assert [logger.version for logger in after] == [1, 2, "", 3]

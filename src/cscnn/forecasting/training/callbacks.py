@@ -22,7 +22,7 @@ from cscnn._util.files import write_bytes, write_text
 from cscnn._util.jsonform import to_json
 from cscnn._util.progress import duration
 from cscnn.forecasting.training.identity import DataIdentity
-from cscnn.forecasting.training.loggers import versions_of
+from cscnn.forecasting.training.loggers import Version, versions_of
 from cscnn.forecasting.training.module import NonFiniteLoss, TrainingModule
 from cscnn.forecasting.training.sharding import gathered, sharded_like
 from cscnn.networks.weights import plain_weights
@@ -60,7 +60,7 @@ class RunFolder(Checkpoint):  # so that it is told after the metrics are known
         self.best = math.inf
         self.waited = 0  #: epochs since the best
         self.units: dict[str, Any] = {}  #: in which the network computes, as JSON
-        self.loggers: list[int | str | None] = []  #: names of the logs to go on in
+        self.loggers: list[Version] = []  #: names of the logs to go on in
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         self.units = to_json(pl_module.forecaster.units)

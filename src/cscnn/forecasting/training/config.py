@@ -177,7 +177,7 @@ class TrainerConfig:
             ddp_find_unused_parameters_true is for networks that leave some out in a step.
         logger: write a log beside metrics.csv: csv, tensorboard, wandb, mlflow, a class of
             Lightning's loggers as {class_path: ..., init_args: {...}}, or a list of these. They
-            write into the folder of the run, wandb offline.
+            write into the folder of the run, wandb offline, and count epochs from 0.
         progress: show a progress bar.
     """
 

@@ -20,6 +20,8 @@ from cscnn.forecasting.training.loggerconfig import LoggerChoice
 PACKAGES = {"TensorBoardLogger": "tensorboard", "WandbLogger": "wandb", "MLFlowLogger": "mlflow"}
 #: Arguments that name the log to go on in; the first that a class has is used.
 VERSIONS = ("run_id", "version")
+#: The class of a logger, and what it calls its log.
+Version = tuple[str, int | str]
 
 
 class CSVLog(CSVLogger):
@@ -58,7 +60,7 @@ def make_loggers(
     choices: Sequence[LoggerChoice],
     folder: Path,
     steps: int = 0,
-    versions: Sequence[int | str | None] = (),
+    versions: Sequence[Version] = (),
 ) -> list[Logger]:
     """The loggers of a run. None of them needs a network, unless its arguments ask for one.
 
@@ -66,24 +68,31 @@ def make_loggers(
         choices: classes and arguments.
         folder: of the run, where they write.
         steps: that the state has from which the run goes on; 0 at its start.
-        versions: what `versions_of` gave when that state was written.
+        versions: what `versions_of` gave when that state was written. A logger goes on in the first
+            log of its class that no other has taken; without one it begins a new log.
     """
-    versions = [*versions, *[None] * len(choices)]
-    return [
-        _make(choice, folder, steps, version)
-        for choice, version in zip(choices, versions, strict=False)
-    ]
+    left, loggers = list(versions), []
+    for choice in choices:
+        cls = _class(choice.class_path)
+        own = next((version for version in left if version[0] == cls.__name__), None)
+        if own is not None:
+            left.remove(own)
+        loggers.append(_make(cls, choice, folder, steps, None if own is None else own[1]))
+    return loggers
 
 
-def versions_of(loggers: Sequence[Logger]) -> list[int | str | None]:
+def versions_of(loggers: Sequence[Logger]) -> list[Version]:
     """What the logs are called, so that they can be found again."""
     return [
-        version if isinstance(version := logger.version, int | str) else None for logger in loggers
+        (type(logger).__name__, version)
+        for logger in loggers
+        if isinstance(version := logger.version, int | str)
     ]
 
 
-def _make(choice: LoggerChoice, folder: Path, steps: int, version: int | str | None) -> Logger:
-    cls = _class(choice.class_path)
+def _make(
+    cls: type[Logger], choice: LoggerChoice, folder: Path, steps: int, version: int | str | None
+) -> Logger:
     known = inspect.signature(cls).parameters
     arguments = {**_defaults(cls, folder, steps), **choice.init_args}
     if "save_dir" in known:

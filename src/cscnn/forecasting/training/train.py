@@ -42,7 +42,7 @@ from cscnn.forecasting.training.identity import DataIdentity
 from cscnn.forecasting.training.launch import Signals, Terminated, follow_parent, let_parent_tell
 from cscnn.forecasting.training.loader import WindowData
 from cscnn.forecasting.training.loggerconfig import read_loggers
-from cscnn.forecasting.training.loggers import make_loggers
+from cscnn.forecasting.training.loggers import Version, make_loggers
 from cscnn.forecasting.training.module import TrainingModule
 from cscnn.forecasting.training.room import check_budget, check_precision, check_room
 from cscnn.forecasting.training.sharding import connection_lost, strategy
@@ -224,14 +224,14 @@ class Progress:
         epochs, steps: that are finished.
         units: in which it learns.
         data: from which it learns.
-        loggers: names of the logs to go on in.
+        loggers: classes and names of the logs to go on in.
     """
 
     epochs: int
     units: Units
     data: DataIdentity
     steps: int = 0
-    loggers: tuple[int | str | None, ...] = ()
+    loggers: tuple[Version, ...] = ()
 
 
 def prepare(config: TrainConfig) -> Progress | None:
