@@ -137,7 +137,7 @@ def _explain(message: str, parser: Any) -> str:
     known = [name for name in parser.get_defaults().keys(branches=True)]  # noqa: C416
     unknown = re.search(r"[Uu]nrecognized arguments?: --([\w.-]+)", message)
     unknown = unknown or re.search(r"(?:Key|key|option|Option) '([\w.]+)' is not expected", message)
-    group = re.search(r"Group '([\w.]+)' does not accept option '([\w.]+)'", message)
+    group = re.search(r"Group '([\w.]+)' does not accept (?:option|nested key) '([\w.]+)'", message)
     line = " ".join(message.split())
     if unknown is None and group is None:
         return line
