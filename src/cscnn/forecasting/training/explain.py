@@ -15,7 +15,7 @@ from cscnn._util.suggest import did_you_mean
 UNKNOWN = (
     r"[Uu]nrecognized arguments?: --(?P<name>[\w.-]+)",
     r"(?:[Kk]ey|[Oo]ption) '(?P<name>[\w.]+)' is not expected",
-    r"Group '(?P<group>[\w.]+)' does not accept option '(?P<name>[\w.]+)'",
+    r"Group '(?P<group>[\w.]+)' does not accept (?:option|nested key) '(?P<name>[\w.]+)'",
 )
 HELP = ": cscnn train --help lists all"
 #: How it says that a value has the wrong type, and where the value is.

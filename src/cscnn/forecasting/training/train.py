@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import math
 import os
-import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -44,6 +42,7 @@ from cscnn.forecasting.training.loader import WindowData
 from cscnn.forecasting.training.loggerconfig import read_loggers
 from cscnn.forecasting.training.loggers import Version, make_loggers
 from cscnn.forecasting.training.module import TrainingModule
+from cscnn.forecasting.training.quiet import quietly
 from cscnn.forecasting.training.room import check_budget, check_precision, check_room
 from cscnn.forecasting.training.sharding import connection_lost, strategy
 from cscnn.forecasting.units import Units
@@ -51,16 +50,6 @@ from cscnn.networks import recompute_blocks
 
 #: What may change between a run and its continuation.
 FREE = ("accelerator", "devices", "nodes", "strategy", "epochs", "progress", "logger")
-
-#: Remarks of Lightning and torch that are of no use to people who train.
-NOISE = (
-    ".*does not have many workers",
-    ".*number of training batches",
-    ".*Total length of `list` across ranks is zero",
-    ".*isinstance\\(treespec, LeafSpec\\)",
-    ".*[Gg]rad strides do not match bucket view strides",
-    "Experiment logs directory .* exists and is not empty",  # CSVLog keeps them
-)
 
 
 def train(config: TrainConfig, units: Units | None = None, *, overwrite: bool = False) -> Run:
@@ -80,18 +69,6 @@ def train(config: TrainConfig, units: Units | None = None, *, overwrite: bool = 
     restarted = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"  # by torchrun: go on
     with quietly(), _alone(config):
         return _train(config, units, overwrite and not restarted)
-
-
-@contextlib.contextmanager
-def quietly() -> Iterator[None]:
-    """Without remarks of Lightning and torch, those about dead processes excepted."""
-    for name in ("lightning.pytorch", "lightning.fabric", "lightning.pytorch.utilities.rank_zero"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-    logging.getLogger("lightning.fabric.strategies.launchers").setLevel(logging.INFO)
-    with warnings.catch_warnings():
-        for message in NOISE:
-            warnings.filterwarnings("ignore", message)
-        yield
 
 
 @contextlib.contextmanager
