@@ -120,7 +120,8 @@ def alternate(task: str, repeats: int) -> Mapping[str, Sequence[float]]:
     """
     from lightning.pytorch.callbacks import Callback
 
-    from cscnn.forecasting.training.train import make_trainer, quietly
+    from cscnn.forecasting.training.quiet import quietly
+    from cscnn.forecasting.training.train import make_trainer
 
     times: dict[str, list[float]] = {OURS: [], BARE: []}
 
