@@ -151,15 +151,25 @@ def test_trajectories_with_spacings_of_their_own(tmp_path):
             np.testing.assert_allclose(window.given["frame_spacing"], 3 * stored, rtol=1e-6)
 
 
-def test_spacings_are_compared_unless_the_network_is_told_them():
-    """Data whose trajectories have their own spacing: the header has the mean."""
+def test_spacings_are_compared_unless_the_network_is_told_them(tmp_path):
+    """Files whose trajectories have their own spacing: the header has the mean."""
     own = LONG.replace(given=(Given("frame_spacing", 0, "constant"),))
-    told, untold = Task.from_header(own), Task.from_header(own, constants=False)
+    files = {}
     for factor in (1.2, 8.0):
-        told.check_data(own.replace(frame_spacing=factor * LONG.frame_spacing))
-    untold.check_data(own.replace(frame_spacing=1.2 * LONG.frame_spacing))  # may be chance
+        header = own.replace(frame_spacing=factor * LONG.frame_spacing)
+        folder = tmp_path / f"{factor}"
+        folder.mkdir()
+        files[factor] = make_files(folder, header) / "train.h5"
+    told, untold = (
+        Forecaster.build("cs_resnet", Task.from_header(own, constants=c), width=1, blocks=1,
+                         kernel_size=3)
+        for c in (True, False)
+    )  # fmt: skip
+    for path in files.values():
+        told.view(path).close()
+    untold.view(files[1.2]).close()  # may be chance
     with pytest.raises(ValueError, match=r"has frames 0\.5 apart, the data 4\.0"):
-        untold.check_data(own.replace(frame_spacing=8 * LONG.frame_spacing))
+        untold.view(files[8.0])
 
 
 def test_a_network_that_is_not_told(source):

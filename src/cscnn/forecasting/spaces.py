@@ -52,14 +52,26 @@ def check_space(task: Task, header: Header) -> None:
 def check_spacing(task: Task, header: Header, stride: Strides) -> None:
     """Raise if the frames of data, seen with a stride, are not as far apart as those of a task.
 
-    A network that is told the time between frames takes any. If the trajectories have their own and
-    it is not told, the header has the mean, which differs between splits.
+    Trajectories may have a spacing of their own: see `check_own_spacings`.
     """
-    if has_spacings(header) and any(g.name == FRAME_SPACING for g in task.given):
-        return
-    tolerance = LIKE_MEANS if has_spacings(header) else SAME
-    if not math.isclose(task.frame_spacing, header.frame_spacing, rel_tol=tolerance):
+    if not has_spacings(header):
+        _compare(task, stride.seen(header).frame_spacing, stride, SAME)
+
+
+def check_own_spacings(task: Task, header: Header, stride: Strides) -> None:
+    """The same for files whose trajectories have their own spacings.
+
+    A network that is told the time between frames takes any. For one that is not, the mean in the
+    header should be like that of training; it differs a little between splits.
+    """
+    told = any(given.name == FRAME_SPACING for given in task.given)
+    if has_spacings(header) and not told:
+        _compare(task, stride.seen(header).frame_spacing, stride, LIKE_MEANS)
+
+
+def _compare(task: Task, spacing: float, stride: Strides, tolerance: float) -> None:
+    if not math.isclose(task.frame_spacing, spacing, rel_tol=tolerance):
         raise ValueError(
-            f"task {task.name} has frames {task.frame_spacing} apart, the data "
-            f"{header.frame_spacing}" + (f" with stride {stride.low}" if stride.low > 1 else "")
+            f"task {task.name} has frames {task.frame_spacing} apart, the data {spacing}"
+            + (f" with stride {stride.low}" if stride.low > 1 else "")
         )

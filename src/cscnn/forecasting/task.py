@@ -354,7 +354,7 @@ class Task:
         known = {(g.name, g.grade, g.kind) for g in seen.given}
         if missing := [g for g in self.given if (g.name, g.grade, g.kind) not in known]:
             raise ValueError(f"task {self.name} is given {missing[0]}, the data have {seen.given}")
-        check_spacing(self, seen, stride)
+        check_spacing(self, header, stride)
         if self.points is not None:
             return
         ratios = [a / b for a, b in zip(self.grid_spacing, seen.spacing, strict=True)]

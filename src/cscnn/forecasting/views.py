@@ -6,6 +6,7 @@ from cscnn.data import Coarse, FieldSource, Strided
 from cscnn.data.coarse import coarse
 from cscnn.data.stated import Stated, stated
 from cscnn.data.strided import Strides, strided
+from cscnn.forecasting.spaces import check_own_spacings
 from cscnn.forecasting.task import Task
 
 View = FieldSource | Coarse | Strided | Stated  #: data, or what a network sees of them
@@ -26,7 +27,9 @@ def view(
     seen = coarse(stated(source, task.given), coarsen)
     try:
         chosen = strides.choose(stride)
-        task.check_data(seen.header, strides if strides.varies else Strides(chosen, chosen))
+        own = strides if strides.varies else Strides(chosen, chosen)
+        task.check_data(seen.header, own)
+        check_own_spacings(task, seen.header, own)
     except ValueError as error:
         raise ValueError(f"{source.path} is not for this forecaster: {error}") from error
     return strided(seen, chosen, told=strides.varies)

@@ -19,6 +19,7 @@ from cscnn.data.stated import stated
 from cscnn.data.strided import Strides
 from cscnn.forecasting.augment import InTurn, RandomNoise, RandomSymmetry
 from cscnn.forecasting.neighbours import find_neighbours
+from cscnn.forecasting.spaces import check_own_spacings
 from cscnn.forecasting.task import Task
 from cscnn.forecasting.training.config import DataConfig
 from cscnn.forecasting.training.identity import DataIdentity, FileIdentity
@@ -176,10 +177,14 @@ class WindowData(lightning.LightningDataModule):
     def check_splits(self) -> None:
         """Raise if validation or test data are missing or of another task: now, not after hours."""
         self.valid_windows()
+        if self.config.valid:
+            valid = coarse(self._open("valid", "validate with"), self.config.coarsen)
+            check_own_spacings(self.task, valid.header, self.strides)
         if self.config.test:
             source = stated(open_fields(self.config.test), self.task.given)
             with coarse(source, self.config.coarsen) as test:
                 self.task.check_data(test.header, self.strides)
+                check_own_spacings(self.task, test.header, self.strides)
 
     def grid(self) -> tuple[int, ...]:
         """Points along each axis of the network's input."""
