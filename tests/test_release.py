@@ -9,6 +9,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+import cscnn
 from tools import check_dist
 
 yaml = pytest.importorskip("yaml")
@@ -175,6 +176,15 @@ def test_extras_are_documented():
     pages = ("docs/start/install.md", "CONTRIBUTING.md")
     text = " ".join((ROOT / page).read_text(encoding="utf-8") for page in pages)
     assert {e for e in PROJECT["optional-dependencies"] if f"`{e}`" not in text} == set()
+
+
+def test_type_checkers_know_what_is_imported_when_first_used():
+    """``cscnn.__getattr__`` is hidden from them, so each of its names is imported for them."""
+    text = Path(cscnn.__file__).read_text(encoding="utf-8")
+    named = re.findall(r"^    from cscnn import (\w+) as \1$", text, re.MULTILINE)
+    classes = re.findall(r"^    from cscnn\.\w+ import (\w+)$", text, re.MULTILINE)
+    assert tuple(named) == cscnn._ROOMS
+    assert set(classes) == set(cscnn._CLASSES)
 
 
 # --- the image and the sdist ----------------------------------------------------------------------
