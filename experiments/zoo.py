@@ -42,7 +42,8 @@ RECIPES = {
         "Smoke and air in a closed box, 32² cells, by a U-Net with complete kernels.",
         "navier_stokes --preset small",
         "train=32 valid=4 test=16",
-        "--preset navier_stokes_small --trainer.epochs 8",
+        "--preset navier_stokes_small --model.constraints {} --optimizer.lr 0.005 "
+        "--trainer.epochs 8",
     ),
     "maxwell3d": Recipe(
         "Electric and magnetic fields in space, 16³ points, by a ResNet with complete kernels.",

@@ -188,7 +188,7 @@ def test_drawing_keeps_what_is_on_the_page(tmp_path: Path) -> None:
 def test_help_shows_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
-    assert "example: python -m experiments.paper navier_stokes" in capsys.readouterr().out
+    assert "  python -m experiments.paper navier_stokes --preset small" in capsys.readouterr().out
 
 
 def test_records_of_older_versions_in_the_folder_are_told(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_choices_do_not_change():
     [
         ("spline", "one of the names complete, differential, implicit, got {'name': 'spline'}"),
         ({"group": "O"}, "one of the names complete, differential, implicit, got {'group': 'O'}"),
-        ({"name": "implicit", "hiden": 3}, "num_layers, hidden_dim, .*unit_variance; got hiden$"),
+        ({"name": "implicit", "hiden": 3}, ".*unit_variance; got hiden: did you mean hidden_dim"),
         (
             {"name": "implicit", "group": "SO"},
             "options of the implicit kernel are .*; got group; the complete kernel knows group",

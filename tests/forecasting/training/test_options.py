@@ -343,7 +343,7 @@ def test_debug_shows_where(
     with pytest.raises(ValueError, match="lr must be positive"):
         main(command(options, tmp_path, "--debug"))
 
-    def broken(config: object) -> None:
+    def broken(config: object, **_: object) -> None:
         raise RuntimeError("the device\nis on fire")
 
     monkeypatch.setattr("cscnn.forecasting.training.train.train", broken)
@@ -379,4 +379,4 @@ def test_overwrite_goes_on_if_torchrun_restarts(
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
     longer = config(data, out, trainer__epochs=2, optimizer__schedule="constant")
     again = train(longer, overwrite=True)
-    assert [row["epoch"] for row in again.metrics()] == [0, 1]
+    assert [row["epoch"] for row in again.metrics()] == [1, 2]
