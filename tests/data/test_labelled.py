@@ -58,7 +58,7 @@ def test_every_number_and_coordinate_is_there(tmp_path: Path, header: Header) ->
     step = header.frame_spacing if header.time_axis is None else header.spacing[0]
     first = 0 if header is SPACE else 3  # frames
     assert np.allclose(data[time], step * np.arange(first, first + 4))
-    assert np.allclose(data.y, header.spacing[header.axes.index("y")] * np.arange(len(data.y)))
+    assert np.allclose(data.y, header.spacing[header.axes.index("y")] * (np.arange(len(data.y)) + 0.5))
     assert data.trajectory.values.tolist() == [5, 6, 7]
 
 
@@ -168,3 +168,26 @@ def test_names_that_are_taken_twice_are_told(tmp_path: Path) -> None:
     file = FieldFile(data_file(tmp_path / "a.h5", header))
     with pytest.raises(ValueError, match="'x' is the name of two things"):
         file.to_xarray()
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_a_variable_reads_its_own_numbers_alone(tmp_path: Path, joined: bool, monkeypatch) -> None:
+    data_file(tmp_path / "a.h5", SPACE)
+    if joined:
+        data_file(tmp_path / "b.h5", SPACE, seed=1)
+    source = open_fields(tmp_path if joined else tmp_path / "a.h5")
+    asked = []
+    load = FieldFile._load
+
+    def watch(self, name, number, index, field):
+        asked.append(field)
+        return load(self, name, number, index, field)
+
+    monkeypatch.setattr(FieldFile, "_load", watch)
+    data = source.to_xarray()
+    assert not asked
+    assert np.isfinite(data.magnetic).all()
+    assert set(asked) == {"magnetic"}
+    for name in ("density", "mask", "stirring", "nu"):
+        assert np.array_equal(source.read_quantity(name, 1), source.read(1)[name])
+    assert np.array_equal(source.read_quantity("density", 1, 2, 3), source.read(1)["density"][2:3])

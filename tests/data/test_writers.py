@@ -12,6 +12,7 @@ import pytest
 
 from cscnn.cli import main
 from cscnn.data import Background, Field, FieldFile, Given, Header, open_fields
+from cscnn.data.coarse import coarse_header
 from cscnn.data.files import write
 from cscnn.data.writers import export, formats
 from tests.data.clouds import GIVEN, cloud_file
@@ -103,7 +104,7 @@ class TestTheWell:
             expected = [[kinds[kind]] * 2 for kind in header.boundary]
             assert sample["boundary_conditions"].tolist() == expected
             places = np.meshgrid(
-                *(h * np.arange(n) for h, n in zip(header.spacing, header.grid, strict=True)),
+                *(h * (np.arange(n) + 0.5) for h, n in zip(header.spacing, header.grid, strict=True)),
                 indexing="ij",
             )
             assert np.allclose(sample["space_grid"], np.stack(places, -1))
@@ -231,6 +232,22 @@ class TestVTK:
         assert [light.GetComponentName(i) for i in range(3)] == ["e12", "e13", "e23"]
         values = support.vtk_to_numpy(light).reshape(5, 3, 3).swapaxes(0, 1)
         assert np.array_equal(values, source.read(0)["light"][3])
+
+    def test_coarse_cells_lie_amid_the_points_that_they_join(self, tmp_path):
+        def positions(header, name):
+            """Of the points along each axis, as VTK has them."""
+            rows = [{q.name: np.zeros(header.shape(q.name)) for q in header.quantities}]
+            write(tmp_path / f"{name}.h5", header, rows, [0])
+            export(open_fields(tmp_path / f"{name}.h5"), tmp_path / name, "vtk")
+            grid = ET.parse(tmp_path / name / "trajectory_0" / "frame_0.vti").find("ImageData")
+            origin, spacing = ([float(x) for x in grid.get(k).split()] for k in ("Origin", "Spacing"))
+            return [o + s * np.arange(n) for o, s, n in zip(origin, spacing, header.grid)]
+
+        fine = PLANE.replace(grid=(4, 6), given=())
+        for points, cells in zip(
+            positions(fine, "fine"), positions(coarse_header(fine, 2), "coarse"), strict=True
+        ):
+            assert np.allclose(points.reshape(-1, 2).mean(1), cells)
 
     def test_names_are_quoted(self, tmp_path):
         header = PLANE.replace(fields=(Field('a "b" <c> & d', 0),), given=(), backgrounds=())

@@ -174,3 +174,21 @@ def test_the_table_of_free_values_moves_with_its_kernel():
         CliffordAlgebra((1, 1, 1)), 1, 1, Complete(radial="free"), points=grid(5, 3)
     )
     assert large.free_table is None
+
+
+def test_free_values_of_another_grid_do_not_use_the_table():
+    """Two grids with as many orbits: after the weights of one, the table of the other is wrong."""
+    algebra, choice = CliffordAlgebra((1, 1)), Complete(radial="free")
+    points, wider = grid(3, 2), grid(3, 2) / 2
+    mine = CompleteKernel(algebra, 1, 1, choice, points=points)
+    other = CompleteKernel(algebra, 1, 1, choice, points=wider)
+    mine.load_state_dict(other.state_dict())
+    assert mine.free_table is None
+    with pytest.raises(ValueError, match="only on the 3 orbits of their grid"):
+        mine(points)
+    assert torch.allclose(mine(wider), other(wider))
+    mine.load_state_dict(CompleteKernel(algebra, 1, 1, choice, points=points).state_dict())
+    assert mine.free_table is not None
+    with_table = mine(points)
+    mine.free_table = None
+    assert torch.allclose(with_table, mine(points), atol=1e-6)

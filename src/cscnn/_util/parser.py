@@ -35,6 +35,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, prog: str, description: str = "", examples: Sequence[str] = ()):
         super().__init__(prog=prog, description=description, allow_abbrev=False)
         self.examples = tuple(examples)
+        self.settings: Callable[[], Iterable[str]] = tuple  #: names that ``--set`` takes
 
     def describe(self, description: str, *examples: str) -> None:
         """Say what the command is for.
@@ -56,7 +57,7 @@ class Parser(argparse.ArgumentParser):
         """The values of all options; what is unknown is an error."""
         parsed, rest = self.parse_known_args(args, namespace)
         if rest:
-            self.error(unknown_words(rest, option_names(self)))
+            self.error(unknown_words(rest, option_names(self), tuple(self.settings())))
         return parsed
 
     def error(self, message: str) -> NoReturn:
@@ -70,19 +71,31 @@ def option_names(parser: argparse.ArgumentParser) -> list[str]:
     return [name for action in parser._actions for name in action.option_strings]
 
 
-def unknown_words(rest: Sequence[str], known: Iterable[str]) -> str:
+def unknown_words(
+    rest: Sequence[str], known: Iterable[str], settings: Sequence[str] = ()
+) -> str:
     """An error about words that no option takes.
+
+    Args:
+        rest: the words.
+        known: all options.
+        settings: names that ``--set`` takes.
 
     Example:
         >>> unknown_words(["--step", "3"], ["--steps", "--out"])
         'unknown option --step: did you mean --steps?'
         >>> unknown_words(["one", "two"], [])
         'do not know what to do with one two'
+        >>> unknown_words(["--grid", "32"], ["--out"], settings=["grid", "frames"])
+        'unknown option --grid: write --set grid=VALUE'
     """
     options = [word for word in rest if word.startswith("-")]
     if not options:
         return f"do not know what to do with {' '.join(rest)}"
     name = options[0].partition("=")[0]
+    setting = name.lstrip("-").replace("-", "_")
+    if setting in settings:
+        return f"unknown option {name}: write --set {setting}=VALUE"
     return f"unknown option {name}{did_you_mean(name, known)}"
 
 

@@ -24,7 +24,7 @@ def did_you_mean(name: object, known: Iterable[str], otherwise: str | None = Non
     """
     names = list(dict.fromkeys(known))
     if close := closest(str(name), names):
-        return f": did you mean {' or '.join(close)}?"
+        return f": did you mean {_listed(close)}?"
     if otherwise is not None:
         return otherwise
     if not names:
@@ -33,18 +33,39 @@ def did_you_mean(name: object, known: Iterable[str], otherwise: str | None = Non
     return f": choose from {listed}" + (f", ... ({len(names)} in all)" if len(names) > MOST else "")
 
 
+def _listed(names: list[str]) -> str:
+    """Names as a sentence has them."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
+
 def closest(name: str, known: Iterable[str]) -> list[str]:
-    """The names that are most like another one, if any are: one, or those that begin so."""
+    """The names that are most like another one, if any are.
+
+    One, or those that begin so or have it as one of their words.
+
+    Example:
+        >>> closest("small", ["maxwell3d_small", "navier_stokes_small", "smoke"])
+        ['maxwell3d_small', 'navier_stokes_small']
+    """
     names = list(known)
-    folded = {n.lower().replace("-", "_"): n for n in reversed(names)}
-    text = name.lower().replace("-", "_")
+    folded = {_folded(n): n for n in reversed(names)}
+    text = _folded(name)
     by_end = [n for n in names if n.rpartition(".")[2] == name and n != name]
     if by_end:  # a name without its group
         return by_end[:1]
+    by_part = [n for n in names if text in n.lower().split("_")]
+    if by_part and len(by_part) <= MOST:  # one word of several, e.g. the size of a preset
+        return sorted(by_part)
     if matches := difflib.get_close_matches(text, folded, n=1, cutoff=0.6):
         return [folded[matches[0]]]
     begun = [n for key, n in folded.items() if len(text) > 2 and key.startswith(text)]
     return sorted(begun) if len(begun) <= 3 else []
+
+
+def _folded(name: str) -> str:
+    """A name without what people spell differently, and without the dashes of an option."""
+    return name.lower().replace("-", "_").lstrip("_")
 
 
 def check_known(kind: str, name: str, known: Iterable[str], owner: str = "") -> str:

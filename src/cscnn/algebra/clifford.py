@@ -219,6 +219,10 @@ class CliffordAlgebra:
         Bivectors come back whose rotations are by less than 2π, i.e. rotors with an angle of the
         half less than π.
 
+        It takes square roots until ``x`` is close to 1: usually two or three. Compiled and exported
+        graphs do not know the numbers, so they take 24 roots, as many as any ``x`` may need, and do
+        not check the result.
+
         Raises:
             ValueError: if some ``x`` has none, such as -1 or an odd versor.
 

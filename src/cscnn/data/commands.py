@@ -130,7 +130,15 @@ def add_generate(command: Parser) -> None:
     command.add_argument("--compression", default="none", help="none, lzf or gzip")
     add_device(command)
     add_quiet(command)
+    command.settings = _settings
     command.set_defaults(run=_generate)
+
+
+def _settings() -> set[str]:
+    """Options of all simulators, which ``--set`` takes."""
+    from cscnn.data.simulators import SIMULATORS
+
+    return {f.name for simulator in SIMULATORS.values() for f in dataclasses.fields(simulator)}
 
 
 def _generate(args: argparse.Namespace) -> int:

@@ -84,7 +84,8 @@ def frame_times(header: Header) -> np.ndarray:
 def coordinates(header: Header, indices: Sequence[int]) -> dict[str, Coordinate]:
     """The coordinates of the axes, by name; of points, the names of the axes of space.
 
-    Times begin at the header's ``start_time``, positions at the first point of the grid.
+    Times begin at the header's ``start_time``. Points of a grid are centres of cells: the first is
+    half a spacing from the border, as in pictures, so that coarse and fine grids fit together.
     """
     length, time = header.units.get("length", ""), header.units.get("time", "")
     found = {"trajectory": Coordinate(np.asarray(indices, np.int64))}
@@ -93,7 +94,7 @@ def coordinates(header: Header, indices: Sequence[int]) -> dict[str, Coordinate]
     sizes = header.grid if header.time_axis is None else (header.frames, *header.grid)
     if header.cloud is None:
         for name, size, step in zip(_axis_names(header), sizes, header.spacing, strict=True):
-            found[name] = Coordinate(step * np.arange(size), length)
+            found[name] = Coordinate(step * (np.arange(size) + 0.5), length)
         if header.time_axis is not None:
             found[time_name(header)] = Coordinate(frame_times(header), length)
     else:

@@ -336,15 +336,15 @@ class FieldFile(HDF5Source):
         return self._indices
 
     def _load_frames(self, number: int, start: int, stop: int) -> Trajectory:
-        return {q.name: self._array(q.name, number, start, stop) for q in self.header.quantities}
+        return {q.name: self._load_quantity(q.name, number, start, stop) for q in self.header.quantities}
 
-    def _array(self, name: str, number: int, start: int = 0, stop: int = 1) -> np.ndarray:
+    def _load_quantity(self, name: str, number: int, start: int, stop: int) -> np.ndarray:
         where = self._layout.where(name, number, start, stop)
         return self._load(dataset_name(self.header, name), number, where, name)
 
     def place(self, number: int) -> Trajectory:
         check_range(self, self.path, number, 0, None)
-        return {name: self._array(name, number) for name in self.header.place}
+        return {name: self._load_quantity(name, number, 0, 1) for name in self.header.place}
 
     @property
     def sizes(self) -> tuple[int, ...]:

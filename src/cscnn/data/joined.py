@@ -102,6 +102,12 @@ class JoinedFiles(FieldSource):
         source, own = self.locate(number)
         return {**source.read(own, start, stop), **values(source, self._stated)}
 
+    def _load_quantity(self, name: str, number: int, start: int, stop: int) -> np.ndarray:
+        source, own = self.locate(number)
+        if name in self._stated:
+            return values(source, (name,))[name]
+        return source.read_quantity(name, own, start, stop)
+
     def place(self, number: int) -> Trajectory:
         source, own = self.locate(number)
         return source.place(own)

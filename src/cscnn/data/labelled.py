@@ -86,7 +86,7 @@ def _place(source: FieldSource, numbers: Sequence[int]) -> dict[str, Any]:
 def _joined(source: FieldSource, numbers: Sequence[int], name: str) -> np.ndarray:
     """An array on the points of all trajectories."""
     time, space = source.header.axes_of(name)
-    arrays = [source.read(number)[name] for number in numbers]
+    arrays = [source.read_quantity(name, number) for number in numbers]
     return np.concatenate(arrays, axis=int(time)) if space else np.stack(arrays)
 
 
@@ -119,13 +119,14 @@ def _lazy(source: FieldSource, numbers: Sequence[int], name: str) -> Any:
 
         def _read(self, number: int, key: list[Any]) -> np.ndarray:
             if not by_time:
-                return source.read(number, 0, 1)[name][tuple(key)]
+                return source.read_quantity(name, number, 0, 1)[tuple(key)]
             first, *rest = key
             if not isinstance(first, slice):
-                return source.read(number, int(first), int(first) + 1)[name][(0, *rest)]
+                frame = int(first)
+                return source.read_quantity(name, number, frame, frame + 1)[(0, *rest)]
             frames = range(header.frames)[first]
             start = min(frames)
-            block = source.read(number, start, max(frames) + 1)[name]
+            block = source.read_quantity(name, number, start, max(frames) + 1)
             return block[([frame - start for frame in frames], *rest)]
 
     return indexing.LazilyIndexedArray(Frames())

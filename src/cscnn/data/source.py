@@ -57,6 +57,23 @@ class FieldSource(ABC):
         """Frames from start to stop of the trajectory at a position in the source."""
         return self._load_frames(number, *check_range(self, self.path, number, start, stop))
 
+    def read_quantity(
+        self, name: str, number: int, start: int = 0, stop: int | None = None
+    ) -> np.ndarray:
+        """What `read` has under a name, without reading the other quantities if that is possible.
+
+        Args:
+            name: of a field, or of what is given.
+            number: position of the trajectory in the source.
+            start, stop: frames; what does not depend on time is read whole.
+        """
+        start, stop = check_range(self, self.path, number, start, stop)
+        return self._load_quantity(self.header.quantity(name).name, number, start, stop)
+
+    def _load_quantity(self, name: str, number: int, start: int, stop: int) -> np.ndarray:
+        """Frames that exist of one quantity."""
+        return self._load_frames(number, start, stop)[name]
+
     def place(self, number: int) -> Trajectory:
         """Where the points of a trajectory are: ``positions`` (points, dim), maybe ``weights``.
 

@@ -142,6 +142,7 @@ class CompleteKernel(SteerableKernel):
         self._free = self._free_table()
         self.register_buffer("free_table", self._free, persistent=False)
         self._apply(lambda tensor: tensor)
+        self.register_load_state_dict_post_hook(_renew_table)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -170,12 +171,23 @@ class CompleteKernel(SteerableKernel):
         values = one_by_one.unflatten(-1, (count, len(orbits))) @ orbits.members.double()
         return self.basis.assemble(values.unsqueeze(1), points.double()).flatten(1)
 
+    def _own_orbits(self) -> bool:
+        """Whether the orbits of the free values are those of the given points.
+
+        They are not after ``load_state_dict`` of a kernel of another grid.
+        """
+        assert isinstance(self.radial, FreeValues) and self.init_points is not None
+        orbits = find_orbits(self.init_points.cpu(), self.algebra, self.group)
+        return self.radial.belongs_to(orbits.invariants)
+
     def _apply(self, fn: Any, recurse: bool = True) -> CompleteKernel:
         """Moves and casts like any module, with the table derived anew from float64."""
         super()._apply(fn, recurse)
-        if self._free is not None:
-            self.free_table = self._free.to(self.radial.weight)
+        self.free_table = self._cast_table()
         return self
+
+    def _cast_table(self) -> Tensor | None:
+        return None if self._free is None else self._free.to(self.radial.weight)
 
     def expand(
         self, points: Tensor, orbits: Orbits | None = None, extra: Tensor | None = None
@@ -232,3 +244,10 @@ class CompleteKernel(SteerableKernel):
         """As in the base class, but by constants: weights of one size learn at one rate."""
         by_element = factors[list(self.basis.output_grades)]
         self.element_scale.mul_(by_element.to(self.element_scale))
+
+
+def _renew_table(kernel: CompleteKernel, _: Any) -> None:
+    """After new weights: a table for them, or none if they are those of another grid."""
+    if isinstance(kernel.radial, FreeValues) and not kernel.radial.eta.is_meta:
+        kernel._free = kernel._free_table() if kernel._own_orbits() else None
+        kernel.free_table = kernel._cast_table()

@@ -20,6 +20,8 @@ from cscnn._util.torch_private import tracing
 from cscnn.algebra import CliffordAlgebra
 from cscnn.kernels.orbits import Invariants, Orbits
 
+SAME_ORBIT = 1e-4  #: of the largest η; values of η that differ by less are of one orbit
+
 #: c_out, c_in, number of basis kernels
 Shape = tuple[int, int, int]
 
@@ -72,7 +74,7 @@ class FreeValues(nn.Module):
         distance = distance.where(_label(orbits)[:, None] == self.label.to(orbits.eta), math.inf)
         nearest, index = distance.min(-1)
         if not tracing():
-            missing = nearest > 1e-4 * eta.abs().max().clamp(min=1e-30)
+            missing = nearest > SAME_ORBIT * eta.abs().max().clamp(min=1e-30)
             if missing.any():
                 raise ValueError(
                     f"free values exist only on the {len(eta)} orbits of their grid; "
@@ -80,6 +82,13 @@ class FreeValues(nn.Module):
                     "radial='network' or radial='rings' for arbitrary points."
                 )
         return table.index_select(-1, index)
+
+    def belongs_to(self, orbits: Invariants) -> bool:
+        """Whether there is a value for each of these orbits, in their order, and for no other."""
+        eta, label = self.eta.to(orbits.eta), self.label.to(orbits.eta)
+        if eta.shape != orbits.eta.shape or not torch.equal(label, _label(orbits)):
+            return False
+        return bool(((eta - orbits.eta).abs() <= SAME_ORBIT * eta.abs().max()).all())
 
     def extra_repr(self) -> str:
         return f"orbits={len(self.eta)}"

@@ -40,6 +40,11 @@ def _plot(args: argparse.Namespace) -> int:
     from cscnn.viz.figures import STILLS, save
     from cscnn.viz.films import SUFFIXES
 
+    if (args.file / "config.json").is_file() or (args.file / "model.safetensors").is_file():
+        raise ValueError(
+            f"{args.file} is a trained forecaster, not data: draw its forecasts, which cscnn "
+            f"predict {args.file} DATA --out forecast.h5 writes, or compare runs by cscnn report"
+        )
     out = args.out or Path(args.file.with_suffix(".png").name)
     if out.suffix not in (*STILLS, *SUFFIXES):
         raise ValueError(f"--out must end in one of {', '.join((*STILLS, *SUFFIXES))}, got {out}")

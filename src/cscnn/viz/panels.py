@@ -10,6 +10,7 @@ import numpy as np
 from cscnn.data import Field, Header, Source
 
 MAPS = {"signed": "RdBu_r", "positive": "viridis", "error": "PuOr_r"}  #: of colours
+NEGLIGIBLE = 0.05  #: of the largest number: a scalar that goes no further below 0 counts as positive
 PREFIXES = {0: "", -3: "m", -6: "µ", -9: "n", -12: "p", -15: "f", -18: "a"}
 
 
@@ -22,7 +23,7 @@ class Panel:
         image: (frames, x, y), or (frames, x) on a line.
         arrows: (frames, x, y, 2), or None.
         limits: smallest and largest colour; symmetric about 0 for components, and for a scalar
-            that has negative numbers.
+            with negative numbers that matter.
         extend: which end of the colours stands for larger numbers, as in matplotlib's colour bars.
         error: whether it is the difference of two fields, which has colours of its own.
     """
@@ -84,7 +85,7 @@ def split(header: Header, field: Field, values: np.ndarray) -> Iterator[Panel]:
     for i, blade in enumerate(algebra.blade_names[algebra.grade_slice(field.grade)]):
         name = f"{field.name} {blade_label(header, blade)}" if field.grade else field.name
         image = values[..., i]
-        signed = field.grade > 0 or bool((image < 0).any())
+        signed = field.grade > 0 or has_negative(image)
         yield Panel(name + units, image, None, *colour_limits(image, signed))
 
 
@@ -93,9 +94,21 @@ def blade_label(header: Header, blade: str) -> str:
     return f"{blade} = {'∧'.join(header.axes[int(i) - 1] for i in blade[1:])}"
 
 
+def has_negative(image: np.ndarray) -> bool:
+    """Whether a scalar needs colours of two directions.
+
+    Forecasts of a density are a little below zero where there is none: these few per cent do not
+    halve the colours of the rest.
+    """
+    finite = image[np.isfinite(image)]
+    top = max(float(finite.max(initial=0.0)), 0.0)
+    return bool(finite.min(initial=0.0) < -NEGLIGIBLE * top)
+
+
 def colour_limits(image: np.ndarray, signed: bool) -> tuple[tuple[float, float], str]:
     """Colours for all but the few largest numbers, which would hide the rest."""
-    sizes = np.abs(image[np.isfinite(image)])
+    values = image[np.isfinite(image)]
+    sizes = np.abs(values) if signed else values.clip(min=0)
     largest = float(sizes.max(initial=0.0))
     if largest == 0:
         return (-1.0 if signed else 0.0, 1.0), "neither"

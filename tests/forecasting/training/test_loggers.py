@@ -1,7 +1,9 @@
 """Logs of Lightning beside those of a run: by name or class, and the same one after a resume."""
 
 import csv
+import errno
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from cscnn.forecasting import Run
 from cscnn.forecasting.training import TrainConfig
 from cscnn.forecasting.training.command import parse
 from cscnn.forecasting.training.loggerconfig import read_loggers
-from cscnn.forecasting.training.loggers import make_loggers, versions_of
+from cscnn.forecasting.training.loggers import CSVLog, make_loggers, versions_of
 from cscnn.forecasting.training.module import TrainingModule
 from cscnn.forecasting.training.train import train
 from tests.forecasting.training.runs import QUIET, config
@@ -60,6 +62,26 @@ def test_csv_goes_on_in_its_file(
     train(options)  # it has ended: nothing is lost
     check_losses(rows_of(options.folder / "csv" / "metrics.csv"), run)
     assert (options.folder / "csv" / "hparams.yaml").is_file()
+
+
+def test_csv_is_whole_if_writing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = CSVLog(str(tmp_path), name="csv", version="", flush_logs_every_n_steps=1)
+    log.log_metrics({"loss": 1.0}, 1)
+    log.log_metrics({"loss": 0.5, "other": 2.0}, 2)  # a new column
+    path = tmp_path / "csv" / "metrics.csv"
+    before = path.read_text(encoding="utf-8")
+    assert [row["loss"] for row in rows_of(path)] == [1.0, 0.5]
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="the one from before is intact"):
+            log.log_metrics({"loss": 0.25}, 3)
+    assert path.read_text(encoding="utf-8") == before
+    log.log_metrics({"loss": 0.125}, 4)
+    assert [row["step"] for row in rows_of(path)] == [1, 2, 3, 4]
 
 
 @pytest.mark.external

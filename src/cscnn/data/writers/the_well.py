@@ -87,7 +87,7 @@ def _write_space(file: Any, header: Header, count: int) -> None:
     )
     dimensions = file.create_group("dimensions")
     dimensions.attrs["spatial_dims"] = _texts(header.axes)
-    positions = [s * np.arange(n) for s, n in zip(header.spacing, header.grid, strict=True)]
+    positions = [s * (np.arange(n) + 0.5) for s, n in zip(header.spacing, header.grid, strict=True)]
     values = (frame_times(header), *positions)
     for name, along in zip(("time", *header.axes), values, strict=True):
         dimensions[name] = along

@@ -118,7 +118,10 @@ def _extent(header: Header, whole: bool) -> str:
         return f' Extent="{extent}"'
     spacing = [*header.spacing[-len(header.grid) :], 1.0, 1.0][:3]
     steps = " ".join(repr(float(step)) for step in spacing)
-    return f' WholeExtent="{extent}" Origin="0 0 0" Spacing="{steps}"'
+    # points are centres of cells, so that means over cells lie amid the points that they join
+    origin = [float(step) / 2 for step in spacing[: len(header.grid)]] + [0.0] * 3
+    start = " ".join(map(repr, origin[:3]))
+    return f' WholeExtent="{extent}" Origin="{start}" Spacing="{steps}"'
 
 
 def _piece_of_grid(header: Header, data: Sequence[str]) -> Iterator[str]:

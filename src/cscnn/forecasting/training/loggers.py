@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import inspect
+import io
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -14,6 +15,7 @@ from lightning.fabric.loggers.logger import rank_zero_experiment
 from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger, WandbLogger
 from lightning.pytorch.loggers.csv_logs import ExperimentWriter
 
+from cscnn._util.files import write_text
 from cscnn.forecasting.training.loggerconfig import LoggerChoice
 
 #: Packages that Lightning's loggers need, by the name of the class.
@@ -24,8 +26,37 @@ VERSIONS = ("run_id", "version")
 Version = tuple[str, int | str]
 
 
+class CSVRows(ExperimentWriter):
+    """Lightning's writer of a CSV file, which appends; this one replaces the file by a whole one.
+
+    Args:
+        log_dir: folder of the log.
+        rows: that are there already.
+    """
+
+    def __init__(self, log_dir: str, rows: list[dict[str, Any]]):
+        super().__init__(log_dir)
+        self.metrics = rows
+
+    def save(self) -> None:
+        """Write all rows."""
+        if not self.metrics:
+            return
+        names = sorted({name for row in self.metrics for name in row})
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, names)
+        writer.writeheader()
+        writer.writerows(self.metrics)
+        write_text(Path(self.metrics_file_path), text.getvalue())
+
+    def _check_log_dir_exists(self) -> None:
+        """The file from before stays until it is replaced."""
+
+
 class CSVLog(CSVLogger):
     """Lightning's log in a CSV file, which it deletes when a run goes on; this one does not.
+
+    The file is written whole or not at all.
 
     Args:
         save_dir, name, version, prefix, flush_logs_every_n_steps: as for Lightning's.
@@ -40,10 +71,8 @@ class CSVLog(CSVLogger):
     @rank_zero_experiment
     def experiment(self) -> Any:
         if self._experiment is None:
-            rows = self._earlier_rows()
             Path(self.root_dir).mkdir(parents=True, exist_ok=True)
-            self._experiment = ExperimentWriter(self.log_dir)
-            self._experiment.metrics = rows
+            self._experiment = CSVRows(self.log_dir, self._earlier_rows())
             self._experiment.save()
         return self._experiment
 
