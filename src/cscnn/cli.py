@@ -141,16 +141,9 @@ def _end(group: str, arguments: list[str]) -> NoReturn:
         parser.error(unknown_words([first], options))
     if not first:
         parser.error(f"a command must be given: one of {', '.join(names)}")
-    parser.error(f"unknown command {first!r}{_elsewhere(group, first, names)}")
-
-
-def _elsewhere(group: str, word: str, names: list[str]) -> str:
-    """What may be meant by a word that is no command here: one of another group, or a close one."""
-    same = [name for name in COMMANDS if name.split()[-1] == word]
-    if same:
-        return f": did you mean cscnn {' or cscnn '.join(same)}?"
-    prefix = f"cscnn {group} " if group else "cscnn "
-    return did_you_mean(word, names, otherwise=f": choose from {', '.join(names)}; see {prefix}-h")
+    elsewhere = [f"cscnn {name}" for name in COMMANDS if name.split()[-1] == first]
+    hint = f": did you mean {' or '.join(elsewhere)}?" if elsewhere else did_you_mean(first, names)
+    parser.error(f"unknown command {first!r}{hint}")
 
 
 def _overview(group: str) -> tuple[Parser, list[str]]:

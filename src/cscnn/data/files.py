@@ -259,6 +259,7 @@ def _check_trajectory(header: Header, trajectory: Trajectory, index: int) -> Non
         if array.shape != (shape := header.shape(name, points)):
             raise ValueError(
                 f"trajectory {index}, field {name}: shape {array.shape}, expected {shape}"
+                + ": add the axis of components, x[..., None]" * (array.shape == shape[:-1])
             )
         if not np.isfinite(array).all():
             bad = int((~np.isfinite(array)).sum())

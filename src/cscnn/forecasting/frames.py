@@ -48,6 +48,14 @@ def as_tensors(what: str, fields: FramesLike) -> dict[str, Tensor]:
 
 def recent(task: Task, name: str, x: Tensor) -> Tensor:
     """The frames that a forecast sees, of a field (batch, frames, *space, components)."""
+    sizes = {f.name: task.algebra.grade_sizes[f.grade] for f in task.fields}
+    size = sizes.get(name)  # unknown names are told elsewhere
+    if size is not None and x.dim() > 2 and x.shape[-1] != size:
+        hint = ": a scalar needs x[..., None]" if size == 1 else ""
+        raise ValueError(
+            f"field {name} must be (batch, frames, *space, components) with {size} component(s) on "
+            f"the last axis, got {tuple(x.shape)}{hint}"
+        )
     if x.dim() < 4 or x.shape[1] < task.frames_in:
         raise ValueError(
             f"field {name} must be (batch, frames, *space, components) with at least "

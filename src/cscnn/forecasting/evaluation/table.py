@@ -52,7 +52,7 @@ def verdict(evaluation: Evaluation) -> str:
     Example::
 
         In short: one step is off by 12 % of the field, the persistence forecast by 40 %. Rollouts
-        beat it for all 10 steps. Symmetries of the grid hold to 3e-07.
+        beat it for all 10 steps. Exact symmetries hold to 3e-07.
     """
     error = evaluation.one_step.total["relative_l2"]
     simple = evaluation.one_step.persistence["relative_l2"]
@@ -63,15 +63,20 @@ def verdict(evaluation: Evaluation) -> str:
         rollouts = f"Rollouts beat it for all {steps} steps"
     else:
         rollouts = f"Rollouts beat it for {last:.3g} of {steps} steps"
-    symmetry = evaluation.symmetry
-    exact = max(symmetry.translation, symmetry.point_group)
-    held = f"Symmetries of the grid hold to {exact:.0e}" if exact < EXACT else (
-        f"Symmetries of the grid are missed by {exact:.0%}"
-    )
     return (
         f"In short: one step is off by {_share(error)} of the field, the persistence forecast by "
-        f"{_share(simple)}. {rollouts}. {held}."
+        f"{_share(simple)}. {rollouts}. {_held(evaluation.symmetry)}."
     )
+
+
+def _held(symmetry: SymmetryErrors) -> str:
+    """How exactly a network has the symmetries that can be exact."""
+    missed = max(symmetry.translation, symmetry.point_group)
+    if not math.isfinite(symmetry.translation + symmetry.point_group):
+        return "Symmetries could not be measured"
+    if missed < EXACT:
+        return f"Exact symmetries hold to {missed:.0e}"
+    return f"Exact symmetries are missed by {missed:.0%}"
 
 
 def _share(value: float) -> str:
