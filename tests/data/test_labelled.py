@@ -65,13 +65,13 @@ def test_every_number_and_coordinate_is_there(tmp_path: Path, header: Header) ->
 def test_parts_are_read_lazily_by_any_index(tmp_path: Path, monkeypatch) -> None:
     file = FieldFile(data_file(tmp_path / "a.h5", SPACE))
     whole = np.stack([file.read(number)["magnetic"] for number in range(3)])
-    read, asked = file.read, []
-    monkeypatch.setattr(file, "read", lambda *key: asked.append(key) or read(*key))
+    read, asked = file.read_quantity, []
+    monkeypatch.setattr(file, "read_quantity", lambda *key: asked.append(key) or read(*key))
     magnetic = file.to_xarray().magnetic
     assert not asked
     got = magnetic.isel(trajectory=2, time=slice(1, 3), x=-1)
     assert np.array_equal(got, whole[2, 1:3, -1])
-    assert asked == [(2, 1, 3)]
+    assert asked == [("magnetic", 2, 1, 3)]
     assert np.array_equal(magnetic.isel(time=slice(None, None, -2)), whole[:, ::-2])
     assert np.array_equal(magnetic.isel(trajectory=[2, 0], time=[0, 3]), whole[[2, 0]][:, [0, 3]])
     assert np.array_equal(magnetic.sel(component2="e13", time=0.2), whole[:, 2, ..., 1])

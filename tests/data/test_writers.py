@@ -198,7 +198,7 @@ class TestVTK:
         axial = support.vtk_to_numpy(data.GetArray("magnetic_axial"))
         for x, y, z in itertools.product(*map(range, SPACE.grid)):
             at = image.ComputePointId((x, y, z))
-            assert np.allclose(image.GetPoint(at), (0.5 * x, 0.25 * y, z))
+            assert np.allclose(image.GetPoint(at), (0.5 * x + 0.25, 0.25 * y + 0.125, z + 0.5))
             assert np.array_equal(electric[at], stored["electric"][0, x, y, z])
             e12, e13, e23 = stored["magnetic"][0, x, y, z]
             assert axial[at].tolist() == [e23, -e13, e12]
@@ -281,7 +281,7 @@ def test_forecasts_keep_their_times(tmp_path):
     (well,) = export(source, tmp_path / "well", "the_well")
     with h5py.File(well) as file:
         assert file["dimensions/time"][()] == pytest.approx(times)
-        assert file["dimensions/x"][0] == 0
+        assert file["dimensions/x"][0] == 0.25  # the centre of a cell
     late = SPACETIME.replace(start_time=2.0)  # two frames, each 0.5 along the axis t
     source = FieldFile(data_file(tmp_path / "spacetime.h5", late))
     assert source.to_xarray().t.values == pytest.approx([1.0, 1.5, 2.0, 2.5])

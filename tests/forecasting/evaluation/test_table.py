@@ -33,7 +33,7 @@ def test_lifetimes_in_the_table(smoke):
         persistence_frames=2.5,
         lifetimes={"correlation": [None, 4.0, None], "persistence": [1.0, 2.0, 3.0]},
     )
-    part = table(replace(evaluation, rollout=rollout)).split("\n\n")[3]
+    part = table(replace(evaluation, rollout=rollout)).split("\n\n")[4]
     head, *fields, total, tenth, half = part.splitlines()
     assert head.startswith("steps that forecasts last")
     assert [line.split()[0] for line in fields] == ["smoke", "velocity"]

@@ -37,7 +37,7 @@ def explain(message: str, parser: Any) -> str:
             parts = match.groupdict()
             name = f"{parts['group']}.{parts['name']}" if parts.get("group") else parts["name"]
             return f"unknown option {name}{did_you_mean(name, known, HELP)}"
-    if match := re.fullmatch(r"unrecognized arguments: (.*)", line):
+    if match := re.fullmatch(r"[Uu]nrecognized arguments: (.*)", line):
         return f"do not know what to do with {match[1]}: options begin with --"
     if (key := KEY.search(line)) is not None:
         value = VALUE.search(line)
