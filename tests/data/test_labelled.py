@@ -58,7 +58,9 @@ def test_every_number_and_coordinate_is_there(tmp_path: Path, header: Header) ->
     step = header.frame_spacing if header.time_axis is None else header.spacing[0]
     first = 0 if header is SPACE else 3  # frames
     assert np.allclose(data[time], step * np.arange(first, first + 4))
-    assert np.allclose(data.y, header.spacing[header.axes.index("y")] * (np.arange(len(data.y)) + 0.5))
+    assert np.allclose(
+        data.y, header.spacing[header.axes.index("y")] * (np.arange(len(data.y)) + 0.5)
+    )
     assert data.trajectory.values.tolist() == [5, 6, 7]
 
 

@@ -104,7 +104,10 @@ class TestTheWell:
             expected = [[kinds[kind]] * 2 for kind in header.boundary]
             assert sample["boundary_conditions"].tolist() == expected
             places = np.meshgrid(
-                *(h * (np.arange(n) + 0.5) for h, n in zip(header.spacing, header.grid, strict=True)),
+                *(
+                    h * (np.arange(n) + 0.5)
+                    for h, n in zip(header.spacing, header.grid, strict=True)
+                ),
                 indexing="ij",
             )
             assert np.allclose(sample["space_grid"], np.stack(places, -1))
@@ -240,7 +243,9 @@ class TestVTK:
             write(tmp_path / f"{name}.h5", header, rows, [0])
             export(open_fields(tmp_path / f"{name}.h5"), tmp_path / name, "vtk")
             grid = ET.parse(tmp_path / name / "trajectory_0" / "frame_0.vti").find("ImageData")
-            origin, spacing = ([float(x) for x in grid.get(k).split()] for k in ("Origin", "Spacing"))
+            origin, spacing = (
+                [float(x) for x in grid.get(k).split()] for k in ("Origin", "Spacing")
+            )
             return [o + s * np.arange(n) for o, s, n in zip(origin, spacing, header.grid)]
 
         fine = PLANE.replace(grid=(4, 6), given=())

@@ -71,9 +71,7 @@ def option_names(parser: argparse.ArgumentParser) -> list[str]:
     return [name for action in parser._actions for name in action.option_strings]
 
 
-def unknown_words(
-    rest: Sequence[str], known: Iterable[str], settings: Sequence[str] = ()
-) -> str:
+def unknown_words(rest: Sequence[str], known: Iterable[str], settings: Sequence[str] = ()) -> str:
     """An error about words that no option takes.
 
     Args:

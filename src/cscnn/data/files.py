@@ -337,7 +337,9 @@ class FieldFile(HDF5Source):
         return self._indices
 
     def _load_frames(self, number: int, start: int, stop: int) -> Trajectory:
-        return {q.name: self._load_quantity(q.name, number, start, stop) for q in self.header.quantities}
+        return {
+            q.name: self._load_quantity(q.name, number, start, stop) for q in self.header.quantities
+        }
 
     def _load_quantity(self, name: str, number: int, start: int, stop: int) -> np.ndarray:
         where = self._layout.where(name, number, start, stop)

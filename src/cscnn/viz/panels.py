@@ -10,7 +10,9 @@ import numpy as np
 from cscnn.data import Field, Header, Source
 
 MAPS = {"signed": "RdBu_r", "positive": "viridis", "error": "PuOr_r"}  #: of colours
-NEGLIGIBLE = 0.05  #: of the largest number: a scalar that goes no further below 0 counts as positive
+NEGLIGIBLE = (
+    0.05  #: of the largest number: a scalar that goes no further below 0 counts as positive
+)
 PREFIXES = {0: "", -3: "m", -6: "µ", -9: "n", -12: "p", -15: "f", -18: "a"}
 
 
