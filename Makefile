@@ -81,7 +81,7 @@ $(VENV)-oldest/.dev: pyproject.toml constraints-oldest.txt
 	@touch $@
 
 test-oldest: $(VENV)-oldest/.dev
-	$(VENV)-oldest/$(notdir $(BIN))/python -m pytest -n $(WORKERS) --dist loadscope -m "not slow"
+	$(VENV)-oldest/$(notdir $(BIN))/python -m pytest -n $(WORKERS) --dist loadscope -m "not slow" $(OLDEST)
 
 # What make test skips for want of packages, programs or files; says what it still skips.
 test-external: $(VENV)/.oracles

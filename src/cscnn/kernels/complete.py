@@ -176,7 +176,8 @@ class CompleteKernel(SteerableKernel):
 
         They are not after ``load_state_dict`` of a kernel of another grid.
         """
-        assert isinstance(self.radial, FreeValues) and self.init_points is not None
+        assert isinstance(self.radial, FreeValues)
+        assert self.init_points is not None
         orbits = find_orbits(self.init_points.cpu(), self.algebra, self.group)
         return self.radial.belongs_to(orbits.invariants)
 

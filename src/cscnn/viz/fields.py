@@ -42,7 +42,8 @@ def plot_fields(
     and time up. If time is an axis of the grid, thin lines are the paths of light from a point.
 
     All images of a row share their colours, which are symmetric about 0 for components and for a
-    scalar with negative numbers beyond a twentieth of its largest one. If the largest percent of the numbers would hide the rest, the
+    scalar with negative numbers beyond a twentieth of its largest one. If the largest percent of
+    the numbers would hide the rest, the
     colour bar ends in a triangle that stands for them.
 
     Args:
