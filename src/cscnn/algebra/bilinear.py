@@ -69,11 +69,12 @@ class BilinearTable:
         #: roles -> rounds of terms; within a round every output occurs at most once
         self.rounds: dict[tuple[int, ...], list[list[Term]]] = {}
         #: roles -> left index, right index, coefficient: a row per output, padded with zeros
-        self.padded: dict[tuple[int, ...], tuple[tuple[tuple[int, ...], ...], ...]] = {}
+        self.padded: dict[tuple[int, ...], tuple[tuple[tuple[Any, ...], ...], ...]] = {}
         for roles in permutations(range(3)):
             rows: list[list[Term]] = [[] for _ in range(sizes[roles[2]])]
-            for t in terms:
-                rows[t[roles[2]]].append((t[roles[0]], t[roles[1]], t[roles[2]], t[3]))
+            for *slots, coefficient in terms:
+                left, right, out = (int(slots[role]) for role in roles)
+                rows[out].append((left, right, out, coefficient))
             for row in rows:
                 row.sort()  # a round then shares its left plane, which stays in the cache
             self.rows[roles] = rows
@@ -334,6 +335,8 @@ def unrolled(x: Tensor, y: Tensor, table: BilinearTable, roles: tuple[int, int, 
                 total = total + xs[a] * ys[b]
             elif coefficient == -1:
                 total = total - xs[a] * ys[b]
+            elif coefficient:
+                total = total + coefficient * (xs[a] * ys[b])
         planes.append(total)
     if table.slot_axes(roles[0]) == table.slot_axes(roles[2]) == 1:
         # With the blades where x has them in memory, the fused loop runs along the innermost axis.

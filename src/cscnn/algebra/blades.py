@@ -14,7 +14,7 @@ from itertools import combinations
 MAX_DIM = 6
 
 #: One non-zero entry of a bilinear product: (left blade, right blade, output blade, coefficient).
-Term = tuple[int, int, int, int]
+Term = tuple[int, int, int, float]
 
 
 def check_metric(metric: object) -> tuple[int, ...]:

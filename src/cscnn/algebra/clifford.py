@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
 
 import torch
 from torch import Tensor
 
 from cscnn._util.checks import check_int
-from cscnn.algebra import functions, group
+from cscnn.algebra import functions, group, tensors
 from cscnn.algebra.bilinear import bilinear
 from cscnn.algebra.blades import blade_name, check_metric, ordered_blades
+from cscnn.algebra.checks import check_dtype, same_device
 from cscnn.algebra.constants import constant
 from cscnn.algebra.tables import (
     PRODUCTS,
     grades_of,
+    paths,
     product_table,
     pseudoscalar_product,
     sign_vectors,
 )
+
+#: Of `CliffordAlgebra.grade` and `embed`: a symmetric tensor with its trace, as a matrix.
+SYMMETRIC = "symmetric"
 
 
 class CliffordAlgebra:
@@ -27,13 +31,20 @@ class CliffordAlgebra:
 
     A multivector is the last axis of a tensor: ``n_blades = 2**dim`` coefficients, ordered by
     grade and then lexicographically (1, e1, e2, e12 in two dimensions). All methods broadcast over
-    the other axes, are differentiable, and run in float32, float64, float16 and bfloat16 on any
-    device. The object holds no tensors of its own; it is hashable, picklable and equal to every
-    algebra of the same metric.
+    the other axes, are differentiable, and run in all real dtypes on any device. The object holds
+    no tensors of its own; it is hashable, picklable and equal to every algebra of the same metric.
 
     Args:
         metric: one sign per axis, +1 or -1: ``(1, 1, 1)`` is Euclidean space, ``(1, -1, -1)`` or
             ``"+--"`` is spacetime with two space axes and time first.
+        symmetric: add symmetric traceless tensors (stress, strain), as one more grade ``dim + 1``
+            behind the blades; see `cscnn.algebra.tensors`. ``geometric_product`` then goes on with
+            all equivariant products of tensors and blades, and is no longer associative.
+
+    Attributes:
+        multivectors: the algebra without tensors.
+        paths: grade triples (left, out, right) that the geometric product reaches.
+        parities: of each grade, 0 or 1: whether it changes its sign under x -> -x.
 
     Example:
         >>> alg = CliffordAlgebra((1, -1, -1))
@@ -44,20 +55,31 @@ class CliffordAlgebra:
         tensor(3.)
     """
 
-    def __init__(self, metric: Sequence[int] | str):
+    def __init__(self, metric: Sequence[int] | str, symmetric: bool = False):
         self.metric: tuple[int, ...] = check_metric(metric)
+        self.symmetric: bool = tensors.check(symmetric, self.metric)
+        self._key = (self.metric, self.symmetric)
         self.dim: int = len(self.metric)
-        self.n_blades: int = 2**self.dim
-        self.n_grades: int = self.dim + 1
         self.signature: tuple[int, int] = (self.metric.count(1), self.metric.count(-1))
         self.blades: tuple[tuple[int, ...], ...] = ordered_blades(self.dim)
-        self.blade_names: tuple[str, ...] = tuple(blade_name(axes) for axes in self.blades)
-        self.grades: tuple[int, ...] = grades_of(self.dim)
-        self.grade_sizes: tuple[int, ...] = tuple(comb(self.dim, k) for k in range(self.dim + 1))
-        self._tables = {product: product_table(self.metric, product) for product in PRODUCTS}
-        self._signs = sign_vectors(self.metric)
+        names = tuple(blade_name(axes) for axes in self.blades)
+        self.blade_names: tuple[str, ...] = names + (tensors.names(self.dim) if symmetric else ())
+        self.grades: tuple[int, ...] = grades_of(self.dim, symmetric)
+        self.n_blades: int = len(self.grades)
+        self.n_grades: int = self.grades[-1] + 1
+        self.grade_sizes: tuple[int, ...] = tuple(map(self.grades.count, range(self.n_grades)))
+        self.parities: tuple[int, ...] = (*(k % 2 for k in range(self.dim + 1)), 0)[: self.n_grades]
+        self.paths: tuple[tuple[int, int, int], ...] = paths(self.metric, symmetric)
+        products = PRODUCTS if symmetric else PRODUCTS[:-1]
+        self._tables = {name: product_table(self.metric, symmetric, name) for name in products}
+        self._signs = sign_vectors(self.metric, symmetric)
         self.form: tuple[int, ...] = self._signs["form"]  # η_A = <e_A, e_A> for each blade A
-        self._pseudoscalar_product = pseudoscalar_product(self.metric)
+        self._pseudoscalar_product = pseudoscalar_product(self.metric, symmetric)
+
+    @property
+    def multivectors(self) -> CliffordAlgebra:
+        """The algebra without tensors."""
+        return CliffordAlgebra(self.metric) if self.symmetric else self
 
     @classmethod
     def from_signature(cls, p: int, q: int) -> CliffordAlgebra:
@@ -70,43 +92,59 @@ class CliffordAlgebra:
         return cls((1,) * p + (-1,) * q)
 
     def __repr__(self) -> str:
-        return f"CliffordAlgebra({self.metric})"
+        return f"CliffordAlgebra({self.metric}{', symmetric=True' if self.symmetric else ''})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, CliffordAlgebra) and self.metric == other.metric
+        return isinstance(other, CliffordAlgebra) and self._key == other._key
 
     def __hash__(self) -> int:
-        return hash((CliffordAlgebra, self.metric))
+        return hash((CliffordAlgebra, self._key))
 
-    def __reduce__(self) -> tuple[type, tuple[tuple[int, ...]]]:
-        return CliffordAlgebra, (self.metric,)
+    def __reduce__(self) -> tuple[type, tuple[tuple[int, ...], bool]]:
+        return CliffordAlgebra, self._key
 
-    # --- grades -----------------------------------------------------------------------------------
-
-    def grade_slice(self, k: int) -> slice:
-        """Where the blades of grade ``k`` sit on the last axis."""
-        if isinstance(k, bool) or not isinstance(k, int) or not 0 <= k <= self.dim:
-            raise ValueError(f"grade must be an integer from 0 to {self.dim}, got {k!r}")
+    def grade_slice(self, k: int | str) -> slice:
+        """Where the components of grade ``k`` sit on the last axis."""
+        if isinstance(k, bool) or not isinstance(k, int) or not 0 <= k < self.n_grades:
+            hint = "" if k != SYMMETRIC else f"; make {self} with symmetric=True"
+            raise ValueError(
+                f"grade must be an integer from 0 to {self.n_grades - 1}, got {k!r}{hint}"
+            )
         start = sum(self.grade_sizes[:k])
         return slice(start, start + self.grade_sizes[k])
 
-    def grade(self, x: Tensor, k: int) -> Tensor:
-        """Components of grade ``k``: (..., n_blades) -> (..., C(dim, k)), a view."""
+    def size(self, grade: int | str) -> int:
+        """Number of components of a grade; dim² for ``"symmetric"``, a matrix with its trace."""
+        if grade == SYMMETRIC and self.symmetric:
+            return self.dim**2
+        span = self.grade_slice(grade)
+        return int(span.stop - span.start)
+
+    def grade(self, x: Tensor, k: int | str) -> Tensor:
+        """Components of grade ``k``: (..., n_blades) -> (..., C(dim, k)), a view.
+
+        ``"symmetric"`` makes matrices of scalar and tensor, (..., dim²), see `embed`.
+        """
         self.check(x)
+        if k == SYMMETRIC and self.symmetric:
+            return tensors.to_matrix(x, self.metric)
         return x[..., self.grade_slice(k)]
 
-    def embed(self, components: Tensor, grade: int) -> Tensor:
+    def embed(self, components: Tensor, grade: int | str) -> Tensor:
         """Multivector with the given components of one grade and zeros elsewhere.
 
+        A symmetric tensor is given by all T^ij, row by row. Its trace, divided by √dim, becomes the
+        scalar, and its traceless part the components of grade ``dim + 1``: lengths stay the same.
+
         Args:
-            components: (..., C(dim, grade)), e.g. (..., dim) for a vector.
-            grade: which grade they are.
+            components: (..., C(dim, grade)), e.g. (..., dim) for a vector; (..., dim²) for
+                ``"symmetric"``.
+            grade: which grade they are, or ``"symmetric"``.
 
         Returns:
             (..., n_blades)
         """
-        span = self.grade_slice(grade)
-        size = span.stop - span.start
+        size = self.size(grade)
         check_dtype(components, "components")
         if components.dim() == 0 or components.shape[-1] != size:
             hint = "; a scalar field needs x.unsqueeze(-1)" if size == 1 else ""
@@ -114,6 +152,9 @@ class CliffordAlgebra:
                 f"the last axis must hold the {size} component(s) of grade {grade} of {self}, "
                 f"got a tensor of shape {tuple(components.shape)}{hint}"
             )
+        if isinstance(grade, str):
+            return tensors.from_matrix(components, self.metric)
+        span = self.grade_slice(grade)
         return torch.nn.functional.pad(components, (span.start, self.n_blades - span.stop))
 
     # --- products ---------------------------------------------------------------------------------
@@ -129,6 +170,12 @@ class CliffordAlgebra:
     def left_contraction(self, x: Tensor, y: Tensor) -> Tensor:
         """x ⌟ y, the grade-lowering part |y| - |x| of the geometric product."""
         return self._product("left_contraction", x, y)
+
+    def symmetric_product(self, x: Tensor, y: Tensor) -> Tensor:
+        """The tensor of x and y, for vectors the traceless part of (x⊗y + y⊗x)/2."""
+        if not self.symmetric:
+            raise ValueError(f"{self} has no tensors: make it with symmetric=True")
+        return self._product("symmetric", x, y)
 
     def right_contraction(self, x: Tensor, y: Tensor) -> Tensor:
         """x ⌞ y, the grade-lowering part |x| - |y| of the geometric product."""
@@ -170,12 +217,11 @@ class CliffordAlgebra:
         self, *, dtype: torch.dtype | None = None, device: torch.device | str | None = None
     ) -> Tensor:
         """I = e12...d, shape (n_blades,)."""
-        one = torch.ones(1, dtype=dtype, device=device)
-        return self.embed(one, self.dim)
+        return self.embed(torch.ones(1, dtype=dtype, device=device), self.dim)
 
     def dual(self, x: Tensor) -> Tensor:
-        """x I^-1: grade k -> dim - k."""
-        return self.undual(x) * self.blade_square(-1)
+        """x I^-1: grade k -> dim - k. Tensors have none and become zero."""
+        return self.undual(x) * self.blade_square(len(self.blades) - 1)
 
     def undual(self, x: Tensor) -> Tensor:
         """x I, the inverse of `dual`."""
@@ -193,35 +239,28 @@ class CliffordAlgebra:
         Raises:
             ValueError: if some ``v`` is not an invertible versor.
         """
+        functions.only_multivectors(self, "versor_inverse")
         return functions.versor_inverse(self, v)
 
     def inverse(self, x: Tensor) -> Tensor:
-        """x^-1 of any invertible multivector, by solving x y = 1: (..., n_blades), unchanged.
-
-        For versors `versor_inverse` is cheaper.
+        """x^-1 of any invertible multivector, by solving x y = 1; see `versor_inverse`.
 
         Raises:
             ValueError: if some ``x`` divides zero, up to rounding.
         """
+        functions.only_multivectors(self, "inverse")
         return functions.inverse(self, x)
 
     def exp(self, x: Tensor) -> Tensor:
-        """Exponential series of x, for bivectors a rotor: exp(B) acts on fields as `sandwich`.
-
-        Computed as the matrix exponential of left multiplication, so it needs no case distinction
-        between rotations, boosts and their mixtures.
-        """
+        """Exponential series of x, for bivectors a rotor: exp(B) acts on fields as `sandwich`."""
+        functions.only_multivectors(self, "exp")
         return functions.exp(self, x)
 
     def log(self, x: Tensor) -> Tensor:
         """The principal logarithm, for rotors a bivector: the inverse of `exp`.
 
-        Bivectors come back whose rotations are by less than 2π, i.e. rotors with an angle of the
-        half less than π.
-
-        It takes square roots until ``x`` is close to 1: usually two or three. Compiled and exported
-        graphs do not know the numbers, so they take 24 roots, as many as any ``x`` may need, and do
-        not check the result.
+        Bivectors come back whose rotations are by less than 2π. Compiled and exported graphs do not
+        check the result.
 
         Raises:
             ValueError: if some ``x`` has none, such as -1 or an odd versor.
@@ -232,6 +271,7 @@ class CliffordAlgebra:
             >>> alg.grade(alg.log(boost), 2)
             tensor([0.2500])
         """
+        functions.only_multivectors(self, "log")
         return functions.log(self, x)
 
     # --- forms ------------------------------------------------------------------------------------
@@ -271,12 +311,10 @@ class CliffordAlgebra:
         """Random elements of O(p, q) as matrices (*batch, dim, dim).
 
         Args:
-            kind: ``"rotation"`` (of SO(p) x SO(q)), ``"boost"`` (in one random plane of mixed
-                signature), ``"reflection"`` (along one random non-null vector), or ``"any"`` (all
-                of these composed; reaches every connected component).
+            kind: ``"rotation"`` (of SO(p) x SO(q)), ``"boost"`` (in one random plane),
+                ``"reflection"`` (along one random non-null vector), or ``"any"`` (all composed).
             batch: leading shape.
-            rapidity: largest rapidity of a boost, or the range (smallest, largest); reflections
-                and ``"any"`` obey the largest too.
+            rapidity: largest rapidity, or the range (smallest, largest).
             generator: makes the draw reproducible.
         """
         return group.random_orthogonal(self.metric, kind, batch, rapidity, generator, dtype, device)
@@ -288,24 +326,33 @@ class CliffordAlgebra:
     def is_orthogonal(self, g: Tensor, tol: float | None = None) -> Tensor:
         """Whether g^T Δ g = Δ, for each matrix of (..., dim, dim), as a boolean tensor (...).
 
-        Args:
-            tol: allowed deviation relative to |g|^2; by default a hundred rounding errors.
+        ``tol`` is relative to |g|^2, by default a hundred rounding errors.
         """
         return group.is_orthogonal(self.metric, g, tol)
 
-    def action(self, g: Tensor) -> Tensor:
+    def action(self, g: Tensor, grade: int | str | None = None) -> Tensor:
         """ρ(g): how a transformation acts on multivectors, grade k by the k-th compound matrix.
 
-        Block diagonal over grades, an algebra automorphism for g in O(p, q), and ρ(gh) = ρ(g)ρ(h).
+        Tensors become g T gᵀ. Block diagonal over grades, an algebra automorphism for g in O(p, q),
+        and ρ(gh) = ρ(g)ρ(h).
 
         Args:
             g: (..., dim, dim).
+            grade: take the block of one grade, or for ``"symmetric"`` the action on matrices.
 
         Returns:
-            (..., n_blades, n_blades); apply it as ``torch.einsum("...ij,...j->...i", rho, x)`` or
-            with `transform`.
+            (..., n_blades, n_blades), or (..., size, size) for a grade; apply it as
+            ``torch.einsum("...ij,...j->...i", rho, x)`` or with `transform`.
         """
-        return group.action(self.metric, g)
+        if grade == SYMMETRIC and self.symmetric:
+            return tensors.action_on_matrices(self.metric, g)
+        rho = group.action(self.metric, g)
+        if self.symmetric:
+            rho = tensors.append_action(self.metric, g, rho)
+        if grade is None:
+            return rho
+        span = self.grade_slice(grade)
+        return rho[..., span, span]
 
     def transform(self, g: Tensor, x: Tensor) -> Tensor:
         """ρ(g) x for one element g (dim, dim) and any field x (..., n_blades)."""
@@ -324,14 +371,13 @@ class CliffordAlgebra:
         Returns:
             (..., n_blades), a product of unit vectors.
         """
+        functions.only_multivectors(self, "versor")
         return group.versor(self, g)
 
     def sandwich(self, v: Tensor, x: Tensor) -> Tensor:
         """Twisted adjoint action of a versor: v x v^-1, with x grade-involuted if v is odd."""
-        odd = (v - self.grade_involution(v)) / 2
-        image = self.geometric_product(v - odd, x)
-        image = image + self.geometric_product(odd, self.grade_involution(x))
-        return self.geometric_product(image, self.versor_inverse(v))
+        functions.only_multivectors(self, "sandwich")
+        return group.sandwich(self, v, x)
 
     # --- checks -----------------------------------------------------------------------------------
 
@@ -352,25 +398,3 @@ def check_algebra(algebra: object) -> CliffordAlgebra:
             f"expected a CliffordAlgebra, e.g. CliffordAlgebra((1, 1)), got {algebra!r}"
         )
     return algebra
-
-
-def same_device(x: Tensor, y: Tensor, x_name: str, y_name: str) -> None:
-    """Raise unless both tensors are on one device."""
-    if x.device != y.device:
-        raise ValueError(
-            f"{x_name} and {y_name} must be on one device, got {x.device} and {y.device}"
-        )
-
-
-def check_dtype(x: Tensor, name: str) -> None:
-    """Raise unless x is a dense real floating tensor."""
-    if not isinstance(x, Tensor):
-        hint = ": use torch.from_numpy" if type(x).__name__ == "ndarray" else ""
-        raise TypeError(f"{name} must be a torch.Tensor, got {type(x).__name__}{hint}")
-    if not x.is_floating_point():
-        hint = ": use x.real and x.imag as two channels" if x.is_complex() else ""
-        raise TypeError(
-            f"{name} must have a real floating dtype such as float32, got {x.dtype}{hint}"
-        )
-    if x.layout != torch.strided:
-        raise TypeError(f"{name} must be a dense tensor, got {x.layout}: use x.to_dense()")

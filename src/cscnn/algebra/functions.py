@@ -17,6 +17,15 @@ CLOSE = 0.4
 ROOTS, ITERATIONS, TERMS = 24, 12, 12
 
 
+def only_multivectors(algebra: CliffordAlgebra, method: str) -> None:
+    """Raise if the algebra has tensors, whose products are not associative."""
+    if algebra.symmetric:
+        raise ValueError(
+            f"{method} needs the associative product of {algebra.multivectors}: use that algebra, "
+            f"the attribute multivectors of {algebra}"
+        )
+
+
 def versor_inverse(algebra: CliffordAlgebra, v: Tensor) -> Tensor:
     """See `CliffordAlgebra.versor_inverse`."""
     algebra.check(v, "v")

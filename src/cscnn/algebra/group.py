@@ -230,6 +230,14 @@ def versor(algebra: CliffordAlgebra, g: Tensor) -> Tensor:
     return result
 
 
+def sandwich(algebra: CliffordAlgebra, v: Tensor, x: Tensor) -> Tensor:
+    """See `CliffordAlgebra.sandwich`."""
+    odd = (v - algebra.grade_involution(v)) / 2
+    image = algebra.geometric_product(v - odd, x)
+    image = image + algebra.geometric_product(odd, algebra.grade_involution(x))
+    return algebra.geometric_product(image, algebra.versor_inverse(v))
+
+
 def check_group(algebra: CliffordAlgebra, group: str) -> str:
     """``group`` if it is one of the four and exists in this signature, else an error."""
     if group not in GROUPS:

@@ -1,48 +1,89 @@
-"""Tables of an algebra: what its products, duals and involutions are made of, by metric."""
+"""Tables of an algebra: what its products, duals and involutions are made of, by metric.
+
+With ``symmetric`` they go on with symmetric traceless tensors, see `cscnn.algebra.tensors`: one
+more grade, which is even.
+"""
 
 from __future__ import annotations
 
 from functools import cache
 
+from cscnn.algebra import tensors
 from cscnn.algebra.bilinear import BilinearTable
-from cscnn.algebra.blades import bit_mask, ordered_blades, product_sign, product_terms
+from cscnn.algebra.blades import (
+    Term,
+    admissible_paths,
+    bit_mask,
+    ordered_blades,
+    product_sign,
+)
+from cscnn.algebra.blades import product_terms as blade_terms
 
-#: Parts of the geometric product.
-PRODUCTS = ("geometric", "wedge", "left_contraction", "right_contraction")
+#: Parts of the geometric product, and the product of blades into symmetric tensors.
+PRODUCTS = ("geometric", "wedge", "left_contraction", "right_contraction", "symmetric")
 
 
 @cache
-def grades_of(dim: int) -> tuple[int, ...]:
-    """The grade of each blade."""
-    return tuple(len(axes) for axes in ordered_blades(dim))
+def grades_of(dim: int, symmetric: bool = False) -> tuple[int, ...]:
+    """The grade of each component."""
+    blades = tuple(len(axes) for axes in ordered_blades(dim))
+    return blades + (dim + 1,) * (tensors.size_of(dim) if symmetric else 0)
 
 
 @cache
-def product_table(metric: tuple[int, ...], product: str) -> BilinearTable:
-    """Terms of a product of `PRODUCTS`."""
+def product_terms(
+    metric: tuple[int, ...], symmetric: bool = False, product: str = "geometric"
+) -> tuple[Term, ...]:
+    """Terms (left, right, out, coefficient) of a product of `PRODUCTS`."""
     grade = grades_of(len(metric))
-    terms = product_terms(metric)
+    terms = blade_terms(metric)
     if product == "wedge":
         terms = tuple(t for t in terms if grade[t[2]] == grade[t[0]] + grade[t[1]])
     elif product == "left_contraction":
         terms = tuple(t for t in terms if grade[t[2]] == grade[t[1]] - grade[t[0]])
     elif product == "right_contraction":
         terms = tuple(t for t in terms if grade[t[2]] == grade[t[0]] - grade[t[1]])
-    return BilinearTable(terms, (len(grade),) * 3, recipe=(product_table, (metric, product)))
+    elif product == "symmetric":
+        terms = ()
+    return terms + (tensors.product_terms(metric, product) if symmetric else ())
 
 
 @cache
-def pseudoscalar_product(metric: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """For each blade of x I: the blade of x it comes from, and the sign."""
+def product_table(metric: tuple[int, ...], symmetric: bool, product: str) -> BilinearTable:
+    """A product of `PRODUCTS`, ready to be applied."""
+    sizes = (len(grades_of(len(metric), symmetric)),) * 3
+    terms = product_terms(metric, symmetric, product)
+    return BilinearTable(terms, sizes, recipe=(product_table, (metric, symmetric, product)))
+
+
+@cache
+def paths(metric: tuple[int, ...], symmetric: bool = False) -> tuple[tuple[int, int, int], ...]:
+    """Grade triples (left, out, right) that the geometric product reaches, in order."""
+    grade = grades_of(len(metric), symmetric)
+    terms = tensors.product_terms(metric, "geometric") if symmetric else ()
+    with_tensors = {(grade[a], grade[c], grade[b]) for a, b, c, _ in terms}
+    return tuple(sorted({*admissible_paths(metric), *with_tensors}))
+
+
+@cache
+def pseudoscalar_product(
+    metric: tuple[int, ...], symmetric: bool = False
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """For each component of x I: the component of x it comes from, and the sign.
+
+    The sign is zero for tensors, which I does not act on.
+    """
     masks = [bit_mask(axes) for axes in ordered_blades(len(metric))]
     sources = [mask ^ masks[-1] for mask in masks]
     signs = tuple(product_sign(metric, source, masks[-1]) for source in sources)
-    return tuple(masks.index(source) for source in sources), signs
+    rest = range(len(masks), len(grades_of(len(metric), symmetric)))
+    places = tuple(masks.index(source) for source in sources)
+    return (*places, *rest), signs + (0,) * len(rest)
 
 
 @cache
-def sign_vectors(metric: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-    """Signs of each blade: of involutions, and of the invariant form."""
+def sign_vectors(metric: tuple[int, ...], symmetric: bool = False) -> dict[str, tuple[int, ...]]:
+    """Signs of each component: of involutions, and of the invariant form."""
     blades = ordered_blades(len(metric))
     reverse = tuple((-1) ** (len(axes) * (len(axes) - 1) // 2) for axes in blades)
     involution = tuple((-1) ** len(axes) for axes in blades)
@@ -52,9 +93,11 @@ def sign_vectors(metric: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
         for axis in axes:
             product *= metric[axis]
         form.append(product)
+    conjugation = tuple(a * b for a, b in zip(reverse, involution, strict=True))
+    even = (1,) * (tensors.size_of(len(metric)) if symmetric else 0)
     return {
-        "reverse": reverse,
-        "grade_involution": involution,
-        "clifford_conjugation": tuple(a * b for a, b in zip(reverse, involution, strict=True)),
-        "form": tuple(form),
+        "reverse": reverse + even,
+        "grade_involution": involution + even,
+        "clifford_conjugation": conjugation + even,
+        "form": tuple(form) + (tensors.form(metric) if symmetric else ()),
     }

@@ -20,7 +20,8 @@ from torch import Tensor
 from cscnn._util.torch_private import constant_for_compilers
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.blades import bit_mask, product_sign
-from cscnn.algebra.clifford import check_algebra, check_dtype, same_device
+from cscnn.algebra.checks import check_dtype, same_device
+from cscnn.algebra.clifford import check_algebra
 from cscnn.algebra.constants import constant
 from cscnn.calculus.schemes import Differences, Scheme, Spectral
 from cscnn.calculus.walls import mirror

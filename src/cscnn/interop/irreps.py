@@ -14,7 +14,8 @@ from torch import Tensor
 
 from cscnn._util.checks import check_int
 from cscnn.algebra import CliffordAlgebra
-from cscnn.algebra.clifford import check_algebra, check_dtype
+from cscnn.algebra.checks import check_dtype
+from cscnn.algebra.clifford import check_algebra
 from cscnn.algebra.constants import constant
 
 #: Irreps of O(3) and the grades that transform like them.

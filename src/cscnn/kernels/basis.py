@@ -70,8 +70,8 @@ class SteerableBasis:
     def __len__(self) -> int:
         return len(self.elements)
 
-    def terms(self) -> list[list[tuple[int, int, int]]]:
-        """For each entry (C, B) of K, in C order: its terms (basis kernel, monomial, sign)."""
+    def terms(self) -> list[list[tuple[int, int, float]]]:
+        """For each entry (C, B) of K, in C order: its terms (basis kernel, monomial, factor)."""
         return [[(j, m, sign) for j, m, _, sign in row] for row in self._table.rows[0, 1, 2]]
 
     def assemble(self, coefficients: Tensor, points: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 from cscnn._util.torch_private import tracing
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.bilinear import BilinearTable, bilinear
-from cscnn.algebra.clifford import same_device
+from cscnn.algebra.checks import same_device
 from cscnn.algebra.constants import constant
 
 

@@ -135,7 +135,7 @@ class _Passes:
 
     def product(self, left: Tensor, right: Tensor, roles: tuple[int, int, int]) -> Tensor:
         """The geometric product, or its adjoints, see `cscnn.algebra.bilinear`."""
-        table = product_table(self.algebra.metric, "geometric")
+        table = product_table(self.algebra.metric, self.algebra.symmetric, "geometric")
         return by_planes(left.movedim(1, -1), right.movedim(1, -1), table, roles).movedim(-1, 1)
 
     def forward(self) -> Tensor:

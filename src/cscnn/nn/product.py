@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from cscnn._util.checks import check_int
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.bilinear import BilinearTable
-from cscnn.algebra.blades import admissible_paths, product_terms
 from cscnn.algebra.clifford import check_algebra
+from cscnn.algebra.tables import product_terms
 from cscnn.nn.functional import check_field, from_planes, to_planes, weighted_product
 from cscnn.nn.linear import MVLinear
 from cscnn.nn.norm import GradeNorm
@@ -46,7 +46,7 @@ class GeometricProductLayer(nn.Module):
         self.algebra: CliffordAlgebra = check_algebra(algebra)
         self.c_in: int = check_int("c_in", c_in, low=1)
         self.c_out: int = check_int("c_out", c_out, low=1)
-        self.paths: tuple[tuple[int, int, int], ...] = admissible_paths(algebra.metric)
+        self.paths: tuple[tuple[int, int, int], ...] = algebra.paths
         self.weight = nn.Parameter(torch.empty(c_out, c_in, len(self.paths)))
         self.right = MVLinear(algebra, c_in, c_in, bias=False)
         self.norm = GradeNorm(algebra, c_in)
@@ -55,7 +55,7 @@ class GeometricProductLayer(nn.Module):
         self._paths_by_grade = tuple(
             [i for i, path in enumerate(self.paths) if path[1] == k] for k in grades
         )
-        self._tables = tuple(path_table(algebra.metric, k) for k in grades)
+        self._tables = tuple(path_table(algebra, k) for k in grades)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -80,15 +80,14 @@ class GeometricProductLayer(nn.Module):
 
 
 @cache
-def path_table(metric: tuple[int, ...], grade: int) -> BilinearTable:
+def path_table(algebra: CliffordAlgebra, grade: int) -> BilinearTable:
     """The geometric product into one grade, with an output slot for each (path, blade)."""
-    algebra = CliffordAlgebra(metric)
     grades, n, size = algebra.grades, algebra.n_blades, algebra.grade_sizes[grade]
     first = algebra.grade_slice(grade).start
-    paths = [path for path in admissible_paths(metric) if path[1] == grade]
+    paths = [path for path in algebra.paths if path[1] == grade]
     terms = [
         (a, b, paths.index((grades[a], grade, grades[b])) * size + c - first, sign)
-        for a, b, c, sign in product_terms(metric)
+        for a, b, c, sign in product_terms(algebra.metric, algebra.symmetric)
         if grades[c] == grade
     ]
-    return BilinearTable(terms, (n, n, len(paths) * size), recipe=(path_table, (metric, grade)))
+    return BilinearTable(terms, (n, n, len(paths) * size), recipe=(path_table, (algebra, grade)))
