@@ -108,7 +108,7 @@ class ImplicitKernel(SteerableKernel):
             the choice says so; without them the kernel is initialised as published.
 
     Attributes:
-        collapse: evaluate on two numbers per channel, unless there are extra channels.
+        collapse: evaluate on two numbers per channel, unless there are extra channels or tensors.
     """
 
     head: Tensor
@@ -131,7 +131,7 @@ class ImplicitKernel(SteerableKernel):
         if points is not None:
             check_points(points, algebra)
         self.init_points: Tensor | None = points if choice.unit_variance else None
-        self.collapse: bool = not (choice.extra_channels or algebra.symmetric)
+        self.collapse = self.factored = not (choice.extra_channels or algebra.symmetric)
         self.paths: tuple[tuple[int, int, int], ...] = algebra.paths
         self.register_buffer("gain", torch.ones(len(self.paths)))  # for unit variance
         self.network = CGENN(
