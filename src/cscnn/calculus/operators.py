@@ -167,8 +167,8 @@ def partial_derivative(
 def _nabla(f: Tensor, algebra: CliffordAlgebra, scheme: Schemes, kind: str) -> Tensor:
     """The part of ∇f that `_steps` knows by this name; differentiates what it needs, no more."""
     f, schemes, inside = _extended(f, algebra, scheme)
-    total = torch.zeros_like(f)
-    for axis, (source, target, factors) in enumerate(_steps(algebra, kind)):
+    total, steps = torch.zeros_like(f), _steps(algebra.metric, algebra.symmetric, kind)
+    for axis, (source, target, factors) in enumerate(steps):
         chosen = f.index_select(-1, constant(source, torch.int64, f.device))
         term = schemes[axis].partial(chosen, axis, algebra.dim)
         term = term * constant(factors, f.dtype, f.device)
@@ -234,7 +234,7 @@ def check_field(f: Tensor, algebra: CliffordAlgebra) -> None:
 @constant_for_compilers
 @cache
 def _steps(
-    algebra: CliffordAlgebra, kind: str
+    metric: tuple[int, ...], symmetric: bool, kind: str
 ) -> tuple[tuple[tuple[int, ...], tuple[int, ...], tuple[float, ...]], ...]:
     """η_i e_i times a component, for each axis i: components it takes, it makes, factors.
 
@@ -243,13 +243,11 @@ def _steps(
     """
     kinds = ("wedge", "left_contraction") if kind == "both" else (kind,)
     steps = []
-    for axis, square in enumerate(algebra.metric):
+    for axis, square in enumerate(metric):
         made = sorted(
             (target, source, square * factor)
             for product in kinds
-            for vector, source, target, factor in product_terms(
-                algebra.metric, algebra.symmetric, product
-            )
+            for vector, source, target, factor in product_terms(metric, symmetric, product)
             if vector == 1 + axis
         )
         targets, sources, factors = zip(*made, strict=True)

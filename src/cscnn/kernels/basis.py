@@ -26,9 +26,11 @@ from itertools import combinations_with_replacement
 import torch
 from torch import Tensor
 
+from cscnn._util.torch_private import constant_for_compilers
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.bilinear import BilinearTable, bilinear
 from cscnn.algebra.blades import Term, bit_mask, product_sign
+from cscnn.algebra.constants import constant
 from cscnn.algebra.tables import product_terms
 
 #: Kinds of basis kernels: projection, v∧(v⌟P), v∧P, v⌟P.
@@ -128,15 +130,24 @@ def monomials_up_to(dim: int, degree: int) -> tuple[Monomial, ...]:
 
 def monomials(points: Tensor, degree: int) -> Tensor:
     """1, v_a, v_a v_b (a ≤ b), and so on, for points (N, d) -> (N, monomials)."""
-    d = points.shape[1]
     levels = [torch.ones_like(points[:, :1]), points]
-    for k in range(2, degree + 1):
-        before = list(combinations_with_replacement(range(d), k - 1))
-        rows = combinations_with_replacement(range(d), k)
-        pairs = [(before.index(row[:-1]), row[-1]) for row in rows]
-        first, last = torch.tensor(pairs, device=points.device).T
+    for pairs in _factors(points.shape[1], degree):
+        first, last = (constant(axes, torch.int64, points.device) for axes in pairs)
         levels.append(levels[-1][:, first] * points[:, last])
-    return torch.cat(levels[: degree + 1], -1)
+    return torch.cat(levels, -1)
+
+
+@constant_for_compilers
+@cache
+def _factors(dim: int, degree: int) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+    """For each degree from 2: which monomial of the one before, times which component."""
+    result = []
+    for k in range(2, degree + 1):
+        before = list(combinations_with_replacement(range(dim), k - 1))
+        rows = list(combinations_with_replacement(range(dim), k))
+        first = tuple(before.index(row[:-1]) for row in rows)
+        result.append((first, tuple(row[-1] for row in rows)))
+    return tuple(result)
 
 
 def _source_grades(algebra: CliffordAlgebra, kind: str) -> list[int]:
