@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -26,6 +26,7 @@ class Setup:
 
     Attributes:
         time_ratio: the largest time relative to ``nn.ConvNd`` that is accepted.
+        symmetric: whether the field has symmetric tensors.
     """
 
     metric: tuple[int, ...]
@@ -34,6 +35,12 @@ class Setup:
     grid: tuple[int, ...]
     kernel_size: int
     time_ratio: float | None = None
+    symmetric: bool = False
+
+    @property
+    def algebra(self) -> CliffordAlgebra:
+        """Of the field."""
+        return CliffordAlgebra(self.metric, self.symmetric)
 
     @property
     def dim(self) -> int:
@@ -51,8 +58,8 @@ class Setup:
     def conv(self, backend: str = "auto") -> CliffordSteerableConv:
         """Our convolution; of the same weights for all backends."""
         torch.manual_seed(0)
-        algebra = CliffordAlgebra(self.metric)
-        conv = CliffordSteerableConv(algebra, self.channels, self.channels, self.kernel_size)
+        channels = self.channels
+        conv = CliffordSteerableConv(self.algebra, channels, channels, self.kernel_size)
         return use_backend(conv, backend)
 
     def torch_conv(self) -> nn.Module:
@@ -62,7 +69,8 @@ class Setup:
     def field(self) -> Tensor:
         """A field as convolutions make them: blades beside channels in memory."""
         torch.manual_seed(1)
-        return torch.randn(self.batch, self.channels, 2**self.dim, *self.grid).movedim(2, -1)
+        shape = (self.batch, self.channels, self.algebra.n_blades, *self.grid)
+        return torch.randn(shape).movedim(2, -1)
 
 
 SETUPS = (
@@ -118,6 +126,27 @@ def training() -> Iterator[Case]:
             truth=training_step(setup.conv("direct").double(), x.double()),
             compare=BACKENDS,
             speedup=None if setup.time_ratio is None else 1 / setup.time_ratio,
+        )
+
+
+@benchmark(
+    "tensors",
+    "One convolution and its kernel, forward + backward, with symmetric tensors and without",
+    "Ratios are relative to the same convolution without tensors. They may grow with the square of "
+    "the number of components.",
+)
+def with_tensors() -> Iterator[Case]:
+    for setup in (SETUPS[0], SETUPS[2]):
+        wide = replace(setup, symmetric=True)
+        yield Case(
+            label=setup.label,
+            variants={
+                "with tensors": training_step(wide.conv(), wide.field()),
+                "without": training_step(setup.conv(), setup.field()),
+            },
+            reference="without",
+            compare=(),
+            speedup=(setup.algebra.n_blades / wide.algebra.n_blades) ** 2,
         )
 
 

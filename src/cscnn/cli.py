@@ -182,11 +182,17 @@ def add_info(command: Parser) -> None:
         "squares.",
         "cscnn info --metric=++",
         "cscnn info --metric=+--  # spacetime with time first and two axes of space",
+        "cscnn info --metric=+++ --symmetric  # with stress and strain",
     )
     command.add_argument(
         "--metric",
         default="+++",
         help="one sign per axis, attached with = (default: --metric=%(default)s)",
+    )
+    command.add_argument(
+        "--symmetric",
+        action="store_true",
+        help="with symmetric tensors (stress, strain) as one more grade",
     )
     command.set_defaults(run=_info)
 
@@ -196,11 +202,12 @@ def _info(args: argparse.Namespace) -> int:
         raise ValueError(
             f"--metric takes + and - signs only, e.g. --metric=+--, got {args.metric!r}"
         )
-    algebra = cscnn.CliffordAlgebra(args.metric)
+    algebra = cscnn.CliffordAlgebra(args.metric, args.symmetric)
     p, q = algebra.signature
     print(f"Cl({p}, {q}), metric {algebra.metric}: {algebra.n_blades} blades")
     print(f"{'grade':<7}{'holds':<14}blades (square)")
     names = {0: "scalar", 1: "vector", 2: "bivector", 3: "trivector"}
+    names |= {algebra.dim + 1: "tensor"}
     for k in range(algebra.n_grades):
         name = names.get(k, f"{k}-vector")
         entries = [

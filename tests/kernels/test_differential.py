@@ -9,7 +9,6 @@ import torch
 from cscnn import CliffordAlgebra, CliffordSteerableConv
 from cscnn.conv import CliffordSteerablePointConv
 from cscnn.kernels import Complete, Differential
-from cscnn.kernels.differential import DEGREES
 from cscnn.kernels.stencils import (
     accuracy_of,
     central_weights,
@@ -216,8 +215,7 @@ def network(algebra, kernel, h):
     convs = [CliffordSteerableConv(algebra, *c, 5, kernel=kernel) for c in ((1, 2), (2, 1))]
     if isinstance(kernel, Differential):
         for conv in convs:
-            elements = conv.kernel.basis.elements
-            degrees = [DEGREES[elements[e][0]] + 2 * p for e, p in conv.kernel.operators]
+            degrees = [conv.kernel.basis.degrees[e] + 2 * p for e, p in conv.kernel.operators]
             conv.kernel.weight.data *= (0.4 / h) ** torch.tensor(degrees)
     return torch.nn.Sequential(convs[0], MVGELU(algebra), convs[1]).double()
 

@@ -19,6 +19,7 @@ from cscnn.algebra.tables import (
     paths,
     product_table,
     pseudoscalar_product,
+    runs,
     sign_vectors,
 )
 
@@ -44,7 +45,7 @@ class CliffordAlgebra:
     Attributes:
         multivectors: the algebra without tensors.
         paths: grade triples (left, out, right) that the geometric product reaches.
-        parities: of each grade, 0 or 1: whether it changes its sign under x -> -x.
+        runs: numbers of components that are even, odd, even, ... under x -> -x, in order.
 
     Example:
         >>> alg = CliffordAlgebra((1, -1, -1))
@@ -68,7 +69,7 @@ class CliffordAlgebra:
         self.n_blades: int = len(self.grades)
         self.n_grades: int = self.grades[-1] + 1
         self.grade_sizes: tuple[int, ...] = tuple(map(self.grades.count, range(self.n_grades)))
-        self.parities: tuple[int, ...] = (*(k % 2 for k in range(self.dim + 1)), 0)[: self.n_grades]
+        self.runs: tuple[int, ...] = runs(self.grade_sizes, self.dim)
         self.paths: tuple[tuple[int, int, int], ...] = paths(self.metric, symmetric)
         products = PRODUCTS if symmetric else PRODUCTS[:-1]
         self._tables = {name: product_table(self.metric, symmetric, name) for name in products}

@@ -7,6 +7,7 @@ more grade, which is even.
 from __future__ import annotations
 
 from functools import cache
+from itertools import combinations
 
 from cscnn.algebra import tensors
 from cscnn.algebra.bilinear import BilinearTable
@@ -63,6 +64,22 @@ def paths(metric: tuple[int, ...], symmetric: bool = False) -> tuple[tuple[int, 
     terms = tensors.product_terms(metric, "geometric") if symmetric else ()
     with_tensors = {(grade[a], grade[c], grade[b]) for a, b, c, _ in terms}
     return tuple(sorted({*admissible_paths(metric), *with_tensors}))
+
+
+def runs(grade_sizes: tuple[int, ...], dim: int) -> tuple[int, ...]:
+    """Sizes of the grades as even, odd, even, ... ones: tensors are even, whatever their number."""
+    blades, rest = grade_sizes[: dim + 1], grade_sizes[dim + 1 :]
+    return blades + (0,) * (len(rest) * (1 - dim % 2)) + rest
+
+
+@cache
+def reflection_signs(dim: int, symmetric: bool, axis: int) -> tuple[int, ...]:
+    """Of each component under the reflection that negates an axis."""
+    blades = tuple(-1 if axis in axes else 1 for axes in ordered_blades(dim))
+    if not symmetric:
+        return blades
+    pairs = combinations(range(dim), 2)
+    return blades + (1,) * (dim - 1) + tuple(-1 if axis in pair else 1 for pair in pairs)
 
 
 @cache

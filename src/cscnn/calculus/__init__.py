@@ -10,6 +10,8 @@ from cscnn.calculus.operators import (
     interior_derivative,
     laplacian,
     partial_derivative,
+    strain_rate,
+    symmetric_derivative,
     vector_derivative,
 )
 from cscnn.calculus.projections import Projection, project, with_mean
@@ -32,6 +34,8 @@ __all__ = [
     "mirror",
     "partial_derivative",
     "project",
+    "strain_rate",
+    "symmetric_derivative",
     "vector_derivative",
     "with_mean",
 ]

@@ -19,10 +19,10 @@ from torch import Tensor
 
 from cscnn._util.torch_private import constant_for_compilers
 from cscnn.algebra import CliffordAlgebra
-from cscnn.algebra.blades import bit_mask, product_sign
 from cscnn.algebra.checks import check_dtype, same_device
 from cscnn.algebra.clifford import check_algebra
 from cscnn.algebra.constants import constant
+from cscnn.algebra.tables import product_terms
 from cscnn.calculus.schemes import Differences, Scheme, Spectral
 from cscnn.calculus.walls import mirror
 from cscnn.conv.options import per_axis
@@ -51,7 +51,7 @@ def vector_derivative(
         >>> vector_derivative(f, algebra)[2, 2]  # ∂_t f e1 - ∂_x f e2
         tensor([ 0.,  3., -2.,  0.])
     """
-    return _nabla(f, algebra, scheme, "geometric")
+    return _nabla(f, algebra, scheme, "both")
 
 
 def exterior_derivative(
@@ -71,11 +71,34 @@ def interior_derivative(
 
     Arguments and shapes are those of `vector_derivative`.
     """
-    return _nabla(f, algebra, scheme, "contract")
+    return _nabla(f, algebra, scheme, "left_contraction")
+
+
+def symmetric_derivative(
+    f: Tensor, algebra: CliffordAlgebra, scheme: Schemes = Differences()
+) -> Tensor:
+    """∇⊙f, of a vector field v the traceless part of (∂_i v_j + ∂_j v_i) / 2, its strain rate.
+
+    The trace of that is the `divergence`. It needs an algebra with ``symmetric=True``; arguments
+    and shapes are those of `vector_derivative`.
+
+    Example:
+        >>> algebra = CliffordAlgebra((1, 1), symmetric=True)
+        >>> x, y = torch.meshgrid(torch.arange(5.0), torch.arange(5.0), indexing="ij")
+        >>> shear = algebra.embed(torch.stack([y, 0 * y], -1), grade=1)
+        >>> rate = symmetric_derivative(shear, algebra)[2, 2]
+        >>> algebra.grade(rate, "symmetric").reshape(2, 2)
+        tensor([[0.0000, 0.5000],
+                [0.5000, 0.0000]])
+    """
+    if not check_algebra(algebra).symmetric:
+        raise ValueError(f"{algebra} has no tensors: make it with symmetric=True")
+    return _nabla(f, algebra, scheme, "symmetric")
 
 
 gradient = vector_derivative  #: of a scalar field, the vector ∇f
-divergence = interior_derivative  #: of a vector field, the scalar ∇⌟v
+divergence = interior_derivative  #: of a vector field the scalar ∇⌟v, of a stress the force ∇⌟T
+strain_rate = symmetric_derivative  #: of a velocity, up to its trace
 curl = exterior_derivative  #: of a vector field, the bivector ∇∧v; `algebra.dual` of it is ∇×v
 
 
@@ -144,15 +167,15 @@ def partial_derivative(
 def _nabla(f: Tensor, algebra: CliffordAlgebra, scheme: Schemes, kind: str) -> Tensor:
     """The part of ∇f that `_steps` knows by this name; differentiates what it needs, no more."""
     f, schemes, inside = _extended(f, algebra, scheme)
-    total = torch.zeros_like(f)
-    for axis, (source, target, signs) in enumerate(_steps(algebra.metric, kind)):
+    total, steps = torch.zeros_like(f), _steps(algebra.metric, algebra.symmetric, kind)
+    for axis, (source, target, factors) in enumerate(steps):
         chosen = f.index_select(-1, constant(source, torch.int64, f.device))
         term = schemes[axis].partial(chosen, axis, algebra.dim)
-        sign = constant(signs, f.dtype, f.device)
-        if kind == "geometric":  # targets are all blades in order
-            total.add_(term * sign)
+        term = term * constant(factors, f.dtype, f.device)
+        if target == tuple(range(algebra.n_blades)):
+            total.add_(term)
         else:
-            total.index_add_(-1, constant(target, torch.int64, f.device), term * sign)
+            total.index_add_(-1, constant(target, torch.int64, f.device), term)
     return inside(total)
 
 
@@ -211,23 +234,22 @@ def check_field(f: Tensor, algebra: CliffordAlgebra) -> None:
 @constant_for_compilers
 @cache
 def _steps(
-    metric: tuple[int, ...], kind: str
-) -> tuple[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...]:
-    """η_i e_i times a blade, for each axis i: blades it takes, blades it makes, signs.
+    metric: tuple[int, ...], symmetric: bool, kind: str
+) -> tuple[tuple[tuple[int, ...], tuple[int, ...], tuple[float, ...]], ...]:
+    """η_i e_i times a component, for each axis i: components it takes, it makes, factors.
 
     Args:
-        kind: ``"wedge"`` takes the blades without e_i, ``"contract"`` those with it, and
-            ``"geometric"`` all of them, sorted by the blades it makes.
+        kind: ``"wedge"``, ``"left_contraction"``, ``"symmetric"``, or ``"both"`` of the first two.
     """
-    masks = [bit_mask(axes) for axes in CliffordAlgebra(metric).blades]
+    kinds = ("wedge", "left_contraction") if kind == "both" else (kind,)
     steps = []
     for axis, square in enumerate(metric):
-        bit = 1 << axis
-        made = [
-            (target, masks.index(mask ^ bit), square * product_sign(metric, bit, mask ^ bit))
-            for target, mask in enumerate(masks)
-            if kind == "geometric" or bool(mask & bit) == (kind == "wedge")
-        ]
-        targets, sources, signs = zip(*made, strict=True)
-        steps.append((sources, targets, signs))
+        made = sorted(
+            (target, source, square * factor)
+            for product in kinds
+            for vector, source, target, factor in product_terms(metric, symmetric, product)
+            if vector == 1 + axis
+        )
+        targets, sources, factors = zip(*made, strict=True)
+        steps.append((sources, targets, factors))
     return tuple(steps)

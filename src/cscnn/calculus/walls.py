@@ -37,6 +37,6 @@ def mirror(f: Tensor, algebra: CliffordAlgebra, boundary: str | Sequence[str]) -
     for axis, mode in enumerate(per_axis("boundary", boundary, algebra.dim)):
         if mode in WALLS:
             place = f.dim() - 1 - algebra.dim + axis
-            signs = constant(mirror_signs(algebra.dim, axis, mode), f.dtype, f.device)
-            f = torch.cat([f, f.flip(place) * signs], place)
+            signs = mirror_signs(algebra.dim, axis, mode, algebra.n_blades)
+            f = torch.cat([f, f.flip(place) * constant(signs, f.dtype, f.device)], place)
     return f

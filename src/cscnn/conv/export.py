@@ -15,12 +15,12 @@ TORCH_CONVS: dict[int, Any] = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
 class PadGrid(nn.Module):
     """Pads the grid axes of (batch, channels, *grid), each in its own mode."""
 
-    def __init__(self, amounts: tuple[int, ...], modes: tuple[str, ...]):
+    def __init__(self, amounts: tuple[int, ...], modes: tuple[str, ...], blades: int = 0):
         super().__init__()
-        self.amounts, self.modes = amounts, modes
+        self.amounts, self.modes, self.blades = amounts, modes, blades
 
     def forward(self, x: Tensor) -> Tensor:
-        return pad(x, self.amounts, self.modes)
+        return pad(x, self.amounts, self.modes, self.blades)
 
 
 class PlainFieldConv(nn.Module):
@@ -49,6 +49,7 @@ def export_conv(
     stride: tuple[int, ...],
     padding: tuple[int, ...],
     padding_mode: tuple[str, ...],
+    blades: int,
 ) -> nn.Module:
     """``nn.ConvNd`` with these weights, behind a `PadGrid` if its padding is not torch's own."""
     d = weight.dim() - 2
@@ -72,4 +73,4 @@ def export_conv(
     conv.weight.data.copy_(weight)
     if bias is not None and conv.bias is not None:
         conv.bias.data.copy_(bias)
-    return conv if padded_by_torch else nn.Sequential(PadGrid(padding, padding_mode), conv)
+    return conv if padded_by_torch else nn.Sequential(PadGrid(padding, padding_mode, blades), conv)

@@ -282,10 +282,11 @@ class CliffordSteerableConv(nn.Module):
         if counts is None:
             amounts = self.padding
             if any(mode != "zeros" for mode in self.padding_mode):
-                x, amounts = pad(x, amounts, self.padding_mode), (0,) * len(amounts)
+                x = pad(x, amounts, self.padding_mode, self.algebra.n_blades)
+                amounts = (0,) * len(amounts)
             return conv_nd(x, weight, bias, self.stride, amounts)
-        x = pad(autocasted(x), borders.outside, self.padding_mode)
-        shift, circular, grades = borders.shift, borders.circular, self.algebra.grade_sizes
+        x = pad(autocasted(x), borders.outside, self.padding_mode, self.algebra.n_blades)
+        shift, circular, grades = borders.shift, borders.circular, self.algebra.runs
         if cached is None:
             return spectral_conv(x, weight, bias, shift, circular, counts, grades, parity)
         tiling = make_tiling(grid, self.kernel_size, shift, circular, counts, grades, parity)
@@ -315,7 +316,7 @@ class CliffordSteerableConv(nn.Module):
         sizes = (x.shape[0], *grid)
         if not all(known_to_the_compiler(size) for size in sizes):
             return False  # a graph for all sizes
-        operators = (self.algebra.metric, kernel.group, kernel.order)
+        operators = (self.algebra.metric, self.algebra.symmetric, kernel.group, kernel.order)
         return choose_derivatives(self._sizes(x, sizes, borders, kernel.parity), operators)
 
     def _tile_counts(
@@ -381,6 +382,7 @@ class CliffordSteerableConv(nn.Module):
                 stride=self.stride,
                 padding=self.padding,
                 padding_mode=self.padding_mode,
+                blades=self.algebra.n_blades,
             )
 
     def extra_repr(self) -> str:

@@ -21,8 +21,9 @@ from torch import Tensor
 
 from cscnn._util.checks import check_choice
 from cscnn._util.torch_private import constant_for_compilers
-from cscnn.algebra.blades import ordered_blades
 from cscnn.algebra.constants import constant
+from cscnn.algebra.tables import reflection_signs
+from cscnn.algebra.tensors import size_of
 from cscnn.kernels import stencils
 
 WALLS = ("wall", "conductor")
@@ -32,10 +33,13 @@ MODES = (*COMPONENT_MODES, *WALLS)
 extrapolation_weights = constant_for_compilers(stencils.extrapolation_weights)
 
 
-def pad_axis(x: Tensor, axis: int, amount: int, mode: str, degree: int | None = None) -> Tensor:
+def pad_axis(
+    x: Tensor, axis: int, amount: int, mode: str, degree: int | None = None, blades: int = 0
+) -> Tensor:
     """Extend one axis of (batch, channels, *grid) by ``amount`` on both sides.
 
-    At walls the channels are those of multivectors, blade after blade. ``reflect`` mirrors about
+    At walls the channels are those of multivectors, blade after blade: ``blades`` of them, by
+    default 2^dim. ``reflect`` mirrors about
     the centre of the last cell (it is not repeated), ``symmetric`` about its outer face (it is
     repeated), as in numpy. ``extrapolate`` continues the polynomial of a degree, by default
     ``amount``, through the last points: central differences become one-sided.
@@ -64,7 +68,7 @@ def pad_axis(x: Tensor, axis: int, amount: int, mode: str, degree: int | None = 
         left = x.narrow(axis, skip, amount).flip(axis)
         right = x.narrow(axis, size - amount - skip, amount).flip(axis)
     if mode in WALLS:
-        left, right = (mirror_image(side, axis, mode) for side in (left, right))
+        left, right = (mirror_image(side, axis, mode, blades) for side in (left, right))
     return torch.cat([left, x, right], axis)
 
 
@@ -74,15 +78,16 @@ def _extrapolated(first: Tensor, axis: int, amount: int) -> Tensor:
     return (first.movedim(axis, -1) @ first.new_tensor(weights).T).movedim(-1, axis)
 
 
-def mirror_image(x: Tensor, axis: int, mode: str) -> Tensor:
+def mirror_image(x: Tensor, axis: int, mode: str, blades: int = 0) -> Tensor:
     """ρ of the mirror at a wall, of multivectors (batch, channels·blades, *grid)."""
     dim = x.dim() - 2
-    if x.shape[1] % 2**dim:
+    blades = blades or 2**dim
+    if x.shape[1] % blades:
         raise ValueError(
-            f"padding mode {mode!r} is for multivectors of 2^{dim} components per channel, got "
+            f"padding mode {mode!r} is for multivectors of {blades} components per channel, got "
             f"{x.shape[1]} components in all"
         )
-    signs = constant(mirror_signs(dim, axis - 2, mode), x.dtype, x.device)
+    signs = constant(mirror_signs(dim, axis - 2, mode, blades), x.dtype, x.device)
     signs = signs.reshape(-1, *(1,) * dim)
     return (x.unflatten(1, (-1, len(signs))) * signs).flatten(1, 2)
 
@@ -95,9 +100,13 @@ def is_odd(blade: tuple[int, ...], axis: int, mode: str) -> bool:
 
 @constant_for_compilers
 @cache
-def mirror_signs(dim: int, axis: int, mode: str) -> tuple[int, ...]:
-    """Of the mirror image of each blade."""
-    return tuple(-1 if is_odd(blade, axis, mode) else 1 for blade in ordered_blades(dim))
+def mirror_signs(dim: int, axis: int, mode: str, blades: int) -> tuple[int, ...]:
+    """Of the mirror image of each blade, and of tensors if there are more of them than 2^dim."""
+    check_choice("a wall", mode, WALLS)
+    if blades not in (2**dim, 2**dim + size_of(dim)):
+        raise ValueError(f"multivectors of {dim} dimensions have no {blades} components")
+    factor = 1 if mode == "wall" else -1
+    return tuple(factor * sign for sign in reflection_signs(dim, blades > 2**dim, axis))
 
 
 def check_amount(size: int, axis: int, amount: int, mode: str, degree: int | None = None) -> None:
@@ -109,8 +118,8 @@ def check_amount(size: int, axis: int, amount: int, mode: str, degree: int | Non
         )
 
 
-def pad(x: Tensor, amounts: tuple[int, ...], modes: tuple[str, ...]) -> Tensor:
+def pad(x: Tensor, amounts: tuple[int, ...], modes: tuple[str, ...], blades: int = 0) -> Tensor:
     """Extend the grid axes of x (batch, channels, *grid), see `pad_axis`."""
     for axis, (amount, mode) in enumerate(zip(amounts, modes, strict=True)):
-        x = pad_axis(x, axis + 2, amount, mode)
+        x = pad_axis(x, axis + 2, amount, mode, blades=blades)
     return x

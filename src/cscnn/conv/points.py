@@ -92,10 +92,10 @@ class CliffordSteerablePointConv(nn.Module):
         self.window = window
         points = _ball(algebra.dim, neighbours)
         self.kernel: SteerableKernel = build_kernel(kernel, algebra, self.c_in, self.c_out, points)
-        if self.kernel.extra_channels:
+        if not self.kernel.factored:
             raise ValueError(
-                "kernels with extra channels are for grids, not for edges; got "
-                f"{self.kernel.extra_channels} extra channels"
+                "implicit kernels with extra channels or tensors are for grids, not for edges: use "
+                f"Complete(); got {self.kernel.extra_channels} extra channels and {algebra}"
             )
         self.table = message_table(self.kernel.basis)
         self.neighbours: int | None = None if isinstance(kernel, SteerableKernel) else neighbours

@@ -68,7 +68,8 @@ def upsample(x: Tensor, grid: Sequence[int], padding_mode: str | Sequence[str] =
     if len(grid) != dim:
         raise ValueError(f"grid needs one size per axis, {dim} in all, got {tuple(grid)}")
     modes = check_padding_modes(padding_mode, dim)
-    return _along_axes(x, grid, lambda y, axis, n: _refined(y, axis, n, modes[axis - 2]))
+    blades = x.shape[-1]
+    return _along_axes(x, grid, lambda y, axis, n: _refined(y, axis, n, modes[axis - 2], blades))
 
 
 def _along_axes(
@@ -90,9 +91,9 @@ def _coarsened(x: Tensor, axis: int, cells: int) -> Tensor:
     return _multiply(x, axis, mean_weights(size, cells, x))
 
 
-def _refined(x: Tensor, axis: int, size: int, mode: str) -> Tensor:
+def _refined(x: Tensor, axis: int, size: int, mode: str, blades: int) -> Tensor:
     cells = x.shape[axis]
-    padded = pad_axis(x, axis, 1, mode)
+    padded = pad_axis(x, axis, 1, mode, blades=blades)
     if size % cells:
         return _multiply(padded, axis, linear_weights(cells, size, x))
     factor, phases = size // cells, []

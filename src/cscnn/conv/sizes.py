@@ -36,8 +36,3 @@ class ConvSizes:
         """Output points along each axis."""
         axes = zip(self.grid, self.shift, self.circular, strict=True)
         return tuple(n if circular else n - 2 * shift for n, shift, circular in axes)
-
-    @property
-    def blades(self) -> int:
-        """Number of blades, n."""
-        return 1 << len(self.grid)

@@ -28,10 +28,12 @@ class SteerableKernel(nn.Module):
 
     Attributes:
         causal: whether it vanishes outside the past light cone of the receiver.
+        factored: whether it is made of `coefficients`, as convolutions along edges need it.
         extra_channels: number of known multivectors that it takes beside the points.
     """
 
     causal: bool = False
+    factored: bool = True
     extra_channels: int = 0
 
     def __init__(

@@ -9,7 +9,13 @@ an orbit K is determined by one matrix that commutes with the stabiliser of v; b
 there are 4d of those.) Every entry of K(v) is a sum of products "radial function × monomial in v of
 degree ≤ 2", so a kernel is assembled by one sparse bilinear map of radial values and monomials.
 
-For SO(p, q) composing with the pseudoscalar doubles the basis.
+A basis kernel is a word of steps, each linear in v. With symmetric traceless tensors two steps have
+more to do: v⌟T = T(v) is a vector, and ``make`` takes a vector a to the tensor (v⊙a)_0. There are
+4d + 11 words then (18 in two dimensions), with monomials of degree ≤ 4.
+
+For SO(p, q) composing with the pseudoscalar I doubles the basis, but for maps of tensors to
+tensors: I does not act on these. In two and three dimensions there is a bivector b(v), I or v I,
+whose rotation makes two more.
 """
 
 from __future__ import annotations
@@ -20,12 +26,34 @@ from itertools import combinations_with_replacement
 import torch
 from torch import Tensor
 
+from cscnn._util.torch_private import constant_for_compilers
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.bilinear import BilinearTable, bilinear
 from cscnn.algebra.blades import Term, bit_mask, product_sign
+from cscnn.algebra.constants import constant
+from cscnn.algebra.tables import product_terms
 
 #: Kinds of basis kernels: projection, v∧(v⌟P), v∧P, v⌟P.
 KINDS = ("project", "stretch", "wedge", "contract")
+#: Those that only tensors have, named by their steps.
+TENSOR_KINDS = (
+    "contract contract", "contract contract wedge", "make", "wedge make", "contract wedge make",
+    "contract make", "contract contract wedge make", "rotate", "contract rotate make",
+    "contract contract wedge make rotate",
+)  # fmt: skip
+#: Those that exist for SO(p, q) only.
+ROTATIONS = tuple(kind for kind in TENSOR_KINDS if "rotate" in kind)
+
+#: (basis kernel's kind, grade it acts on, composed with the pseudoscalar)
+Element = tuple[str, int, bool]
+Monomial = tuple[int, ...]  #: the axes of its factors, sorted
+#: For each component: what a step makes of it, as (component, monomial, factor).
+Step = dict[int, list[tuple[int, Monomial, float]]]
+
+
+def steps_of(kind: str) -> tuple[str, ...]:
+    """The steps of a kind, in the order in which they are applied."""
+    return tuple({"project": "", "stretch": "contract wedge"}.get(kind, kind).split())
 
 
 class SteerableBasis:
@@ -34,45 +62,50 @@ class SteerableBasis:
     Args:
         algebra: the Clifford algebra.
         special: include the compositions with the pseudoscalar (SO instead of O).
-        kinds: which of `KINDS` to include; all four are needed for completeness.
+        kinds: which to include; all that the algebra has are needed for completeness.
 
     Attributes:
         elements: (kind, grade it acts on, composed with the pseudoscalar) for each basis kernel.
         output_grades: the grade each one maps to.
-        at_origin: whether each one survives at v = 0.
+        degrees: of each one in v; those of degree zero survive at v = 0.
+        degree: of the monomials that the table has room for.
     """
 
     def __init__(
         self,
         algebra: CliffordAlgebra,
         special: bool = False,
-        kinds: tuple[str, ...] = KINDS,
+        kinds: tuple[str, ...] | None = None,
     ):
         self.algebra = algebra
-        d = algebra.dim
-        grades = {
-            "project": range(d + 1),
-            "stretch": range(1, d),
-            "wedge": range(d),
-            "contract": range(1, d + 1),
-        }
-        change = {"project": 0, "stretch": 0, "wedge": 1, "contract": -1}
-        by_grade = [(kind, k) for kind in kinds for k in grades[kind]]
-        self.elements: tuple[tuple[str, int, bool], ...] = tuple(
-            (*e, dual) for dual in (False, True)[: 1 + special] for e in by_grade
+        if kinds is None:
+            kinds = KINDS + (TENSOR_KINDS if algebra.symmetric else ())
+        by_grade = [(kind, k) for kind in kinds for k in _source_grades(algebra, kind)]
+        self.elements: tuple[Element, ...] = tuple(
+            (kind, k, dual)
+            for dual in (False, True)[: 1 + special]
+            for kind, k in by_grade
+            if _exists(algebra, kind, k, dual)
         )
         self.output_grades: tuple[int, ...] = tuple(
-            d - (k + change[kind]) if dual else k + change[kind] for kind, k, dual in self.elements
+            algebra.dim - out if dual and out <= algebra.dim else out
+            for (kind, k, dual) in self.elements
+            for out in (_output_grade(algebra, kind, k),)
         )
-        self.at_origin: tuple[bool, ...] = tuple(kind == "project" for kind, _, _ in self.elements)
-        self._table = _assembly_table(algebra.metric, self.elements)
+        self.degrees: tuple[int, ...] = tuple(_degree(algebra, e) for e in self.elements)
+        self.degree: int = 4 if algebra.symmetric else 2
+        self._table = _assembly_table(algebra, self.elements, self.degree)
 
     def __len__(self) -> int:
         return len(self.elements)
 
     def terms(self) -> list[list[tuple[int, int, float]]]:
         """For each entry (C, B) of K, in C order: its terms (basis kernel, monomial, factor)."""
-        return [[(j, m, sign) for j, m, _, sign in row] for row in self._table.rows[0, 1, 2]]
+        return [[(j, m, factor) for j, m, _, factor in row] for row in self._table.rows[0, 1, 2]]
+
+    def monomials(self, points: Tensor) -> Tensor:
+        """All monomials at points (N, d): (N, monomials)."""
+        return monomials(points, self.degree)
 
     def assemble(self, coefficients: Tensor, points: Tensor) -> Tensor:
         """K(v) = sum_j coefficients[j] E_j(v).
@@ -84,61 +117,174 @@ class SteerableBasis:
         Returns:
             (c_out, blades, c_in, blades, N)
         """
-        kernel = bilinear(coefficients.movedim(2, -1), monomials(points), self._table)
+        kernel = bilinear(coefficients.movedim(2, -1), self.monomials(points), self._table)
         return kernel.permute(0, 3, 1, 4, 2)
 
 
-def monomials(points: Tensor) -> Tensor:
-    """1, v_a, v_a v_b (a ≤ b) for points (N, d) -> (N, 1 + d + d(d+1)/2)."""
-    first, second = torch.triu_indices(points.shape[1], points.shape[1], device=points.device)
-    ones = torch.ones_like(points[:, :1])
-    return torch.cat([ones, points, points[:, first] * points[:, second]], -1)
+@cache
+def monomials_up_to(dim: int, degree: int) -> tuple[Monomial, ...]:
+    """1, v_a, v_a v_b (a ≤ b), and so on, each by the axes of its factors."""
+    degrees = range(degree + 1)
+    return tuple(m for k in degrees for m in combinations_with_replacement(range(dim), k))
+
+
+def monomials(points: Tensor, degree: int) -> Tensor:
+    """1, v_a, v_a v_b (a ≤ b), and so on, for points (N, d) -> (N, monomials)."""
+    levels = [torch.ones_like(points[:, :1]), points]
+    for pairs in _factors(points.shape[1], degree):
+        first, last = (constant(axes, torch.int64, points.device) for axes in pairs)
+        levels.append(levels[-1][:, first] * points[:, last])
+    return torch.cat(levels, -1)
+
+
+@constant_for_compilers
+@cache
+def _factors(dim: int, degree: int) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+    """For each degree from 2: which monomial of the one before, times which component."""
+    result = []
+    for k in range(2, degree + 1):
+        before = list(combinations_with_replacement(range(dim), k - 1))
+        rows = list(combinations_with_replacement(range(dim), k))
+        first = tuple(before.index(row[:-1]) for row in rows)
+        result.append((first, tuple(row[-1] for row in rows)))
+    return tuple(result)
+
+
+def _source_grades(algebra: CliffordAlgebra, kind: str) -> list[int]:
+    """Grades that a kind acts on; the last is that of tensors."""
+    d, top = algebra.dim, algebra.dim + 1
+    grades = {
+        "project": [*range(d + 1), top],
+        "stretch": [*range(1, d), top],
+        "wedge": [*range(d)],
+        "contract": [*range(1, d + 1), top],
+        "make": [1],
+        "wedge make": [0],
+        "contract wedge make": [1],
+        # In the plane v⊙T(v) is η(v, v) T / 2; in space b(v) does not rotate v.
+        "contract make": [2, top] if d > 2 else [2],
+        "contract rotate make": [top] if d == 3 else [],
+        "contract contract wedge make rotate": [top] if d == 2 else [],
+    }
+    return [k for k in grades.get(kind, [top]) if k < algebra.n_grades]
+
+
+def _output_grade(algebra: CliffordAlgebra, kind: str, grade: int) -> int:
+    """Where a kind leads from a grade, without the pseudoscalar."""
+    top = algebra.dim + 1
+    for step in steps_of(kind):
+        if step == "make":
+            grade = top
+        elif step == "wedge":
+            grade += 1
+        elif step == "contract":
+            grade = 1 if grade == top else grade - 1
+    return grade
+
+
+def _exists(algebra: CliffordAlgebra, kind: str, grade: int, dual: bool) -> bool:
+    """Whether a kind is composed with the pseudoscalar, or not."""
+    if kind in ROTATIONS:
+        return dual and algebra.dim <= 3
+    top = algebra.dim + 1
+    return not (dual and grade == top == _output_grade(algebra, kind, grade))
+
+
+@cache
+def _steps(algebra: CliffordAlgebra) -> dict[str, Step]:
+    """What each step does to components: products with v = sum_a v_a e_a or with b(v)."""
+    metric, symmetric = algebra.metric, algebra.symmetric
+    products = {"wedge": "wedge", "contract": "left_contraction", "make": "symmetric"}
+    steps: dict[str, Step] = {}
+    for step, product in products.items():
+        table: Step = {}
+        for a, b, c, factor in product_terms(metric, symmetric, product):
+            if algebra.grades[a] == 1:
+                table.setdefault(b, []).append((c, (a - 1,), factor))
+        steps[step] = table
+    bivector = [
+        (place, monomial, factor)
+        for place, monomial, factor in _times_pseudoscalar(algebra)
+        if algebra.grades[place] == 2
+    ]
+    rotate: Step = {}
+    for place, monomial, factor in bivector:
+        for a, b, c, sign in product_terms(metric, symmetric):
+            if a == place and algebra.grades[b] == algebra.grades[c] != 2:
+                rotate.setdefault(b, []).append((c, monomial, factor * sign))
+    return {**steps, "rotate": rotate}
+
+
+def _times_pseudoscalar(algebra: CliffordAlgebra) -> list[tuple[int, Monomial, float]]:
+    """Components of I + I v: (component, monomial, factor)."""
+    masks = [bit_mask(axes) for axes in algebra.blades]
+    whole = masks[-1]
+    result: list[tuple[int, Monomial, float]] = [(len(masks) - 1, (), 1)]
+    for axis in range(algebra.dim):
+        sign = product_sign(algebra.metric, whole, 1 << axis)
+        result.append((masks.index(whole ^ (1 << axis)), (axis,), sign))
+    return result
+
+
+def _images(
+    algebra: CliffordAlgebra, element: Element
+) -> list[tuple[int, list[tuple[int, Monomial, float]]]]:
+    """For each component that a basis kernel acts on: its image, (component, monomial, factor)."""
+    kind, grade, dual = element
+    masks = [bit_mask(axes) for axes in algebra.blades]
+    dual = dual and kind not in ROTATIONS
+    first = dual and _output_grade(algebra, kind, grade) > algebra.dim
+
+    def times_i(state: dict[tuple[int, Monomial], float]) -> dict[tuple[int, Monomial], float]:
+        return {
+            (masks.index(masks[blade] ^ masks[-1]), monomial): value
+            * product_sign(algebra.metric, masks[-1], masks[blade])
+            for (blade, monomial), value in state.items()
+        }
+
+    images = []
+    for column in range(algebra.n_blades):
+        if algebra.grades[column] != (algebra.dim - grade if first else grade):
+            continue
+        state: dict[tuple[int, Monomial], float] = {(column, ()): 1}
+        if first:
+            state = times_i(state)
+        for step in steps_of(kind):
+            state = _apply(_steps(algebra)[step], state)
+        if dual and not first:
+            state = times_i(state)
+        images.append((column, [(*place, value) for place, value in state.items()]))
+    return images
+
+
+def _degree(algebra: CliffordAlgebra, element: Element) -> int:
+    return max(len(monomial) for _, image in _images(algebra, element) for _, monomial, _ in image)
+
+
+def _apply(
+    step: Step, state: dict[tuple[int, Monomial], float]
+) -> dict[tuple[int, Monomial], float]:
+    result: dict[tuple[int, Monomial], float] = {}
+    for (component, monomial), value in state.items():
+        for target, factors, factor in step.get(component, ()):
+            key = (target, tuple(sorted(monomial + factors)))
+            result[key] = result.get(key, 0) + value * factor
+    return {key: value for key, value in result.items() if abs(value) > 1e-12}
 
 
 @cache
 def _assembly_table(
-    metric: tuple[int, ...], elements: tuple[tuple[str, int, bool], ...]
+    algebra: CliffordAlgebra, elements: tuple[Element, ...], degree: int
 ) -> BilinearTable:
-    """Terms (element, monomial, entry of K, sign); entry (C, B) has index C n + B."""
-    algebra = CliffordAlgebra(metric)
-    d, n = algebra.dim, algebra.n_blades
-    masks = [bit_mask(axes) for axes in algebra.blades]
-    index = {mask: i for i, mask in enumerate(masks)}
-    quadratic = {
-        pair: 1 + d + i for i, pair in enumerate(combinations_with_replacement(range(d), 2))
-    }
-
-    def wedge(axis: int, blade: int) -> tuple[int, int] | None:
-        bit = 1 << axis
-        return None if blade & bit else (blade ^ bit, product_sign(metric, bit, blade))
-
-    def contract(axis: int, blade: int) -> tuple[int, int] | None:
-        bit = 1 << axis
-        return (blade ^ bit, product_sign(metric, bit, blade)) if blade & bit else None
-
-    terms: list[Term] = []
-    for j, (kind, k, dual) in enumerate(elements):
-        for column in (mask for mask in masks if mask.bit_count() == k):
-            images: list[tuple[int, int, int]] = []  # (output blade, monomial, sign)
-            if kind == "project":
-                images = [(column, 0, 1)]
-            elif kind in ("wedge", "contract"):
-                step = wedge if kind == "wedge" else contract
-                for axis in range(d):
-                    if (image := step(axis, column)) is not None:
-                        images.append((image[0], 1 + axis, image[1]))
-            else:
-                for a in range(d):
-                    if (lowered := contract(a, column)) is None:
-                        continue
-                    for b in range(d):
-                        if (raised := wedge(b, lowered[0])) is not None:
-                            pair = (min(a, b), max(a, b))
-                            images.append((raised[0], quadratic[pair], lowered[1] * raised[1]))
-            for blade, monomial, sign in images:
-                if dual:
-                    sign *= product_sign(metric, masks[-1], blade)
-                    blade ^= masks[-1]
-                terms.append((j, monomial, index[blade] * n + index[column], sign))
-    sizes = (len(elements), 1 + d + len(quadratic), n * n)
-    return BilinearTable(terms, sizes, recipe=(_assembly_table, (metric, elements)), matrix=n)
+    """Terms (element, monomial, entry of K, factor); entry (C, B) has index C n + B."""
+    n = algebra.n_blades
+    index = {monomial: i for i, monomial in enumerate(monomials_up_to(algebra.dim, degree))}
+    terms: list[Term] = [
+        (j, index[monomial], component * n + column, factor)
+        for j, element in enumerate(elements)
+        for column, image in _images(algebra, element)
+        for component, monomial, factor in image
+    ]
+    sizes = (len(elements), len(index), n * n)
+    recipe = (_assembly_table, (algebra, elements, degree))
+    return BilinearTable(terms, sizes, recipe=recipe, matrix=n)

@@ -126,7 +126,7 @@ class CompleteKernel(SteerableKernel):
             if points is None:
                 raise ValueError("radial='free' needs the sampling points: pass points=(N, dim)")
             orbits = find_orbits(points, algebra, group)
-            at_origin = torch.tensor(basis.at_origin, device=points.device)[:, None]
+            at_origin = torch.tensor(basis.degrees, device=points.device)[:, None] == 0
             live = (orbits.invariants.origin == 0) | at_origin
             if self.causal:
                 live = live & self._past(orbits.invariants)

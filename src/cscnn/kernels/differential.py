@@ -27,15 +27,12 @@ from cscnn._util.checks import check_choice, check_type
 from cscnn._util.torch_private import tracing
 from cscnn.algebra import CliffordAlgebra
 from cscnn.kernels.base import KernelChoice, SteerableKernel
-from cscnn.kernels.basis import SteerableBasis
+from cscnn.kernels.basis import SteerableBasis, monomials_up_to
 from cscnn.kernels.orbits import Orbits, check_points
 from cscnn.kernels.radial import default_std
 from cscnn.kernels.stencils import central_weights, radius_for
 
 GROUPS = ("O", "SO")  #: polynomials do not tell the future from the past
-
-#: How often ∇ occurs in each kind of basis kernel.
-DEGREES = {"project": 0, "wedge": 1, "contract": 1, "stretch": 2}
 
 Exponents = tuple[int, ...]  #: of a derivative: how often along each axis
 Polynomial = Mapping[Exponents, int]  #: in the derivatives ∂_i
@@ -87,8 +84,8 @@ class Differential(KernelChoice):
 class Derivative(NamedTuple):
     """∂^exponents □^boxes: what operators are made of, with exponents of total order two or less.
 
-    Fewer than the derivatives along axes that they consist of: 21 instead of 34 in three dimensions
-    up to order four.
+    With tensors up to four. Fewer than the derivatives along axes that they consist of: 21 instead
+    of 34 in three dimensions up to order four.
     """
 
     exponents: Exponents
@@ -313,13 +310,13 @@ def operators_up_to(
     basis = SteerableBasis(algebra, special=group == "SO")
     operators = tuple(
         (element, power)
-        for element, (kind, _, _) in enumerate(basis.elements)
-        for power in range((order - DEGREES[kind]) // 2 + 1)
+        for element, degree in enumerate(basis.degrees)
+        for power in range((order - degree) // 2 + 1)
     )
-    units = [tuple(int(i == axis) for i in range(d)) for axis in range(d)]
-    monomials = [(0,) * d, *units]  # in the order of `cscnn.kernels.basis.monomials`
-    monomials += [_add(units[a], units[b]) for a in range(d) for b in range(a, d)]
-    entries: dict[tuple[int, Derivative, int], int] = {}
+    monomials = [
+        tuple(axes.count(axis) for axis in range(d)) for axes in monomials_up_to(d, basis.degree)
+    ]
+    entries: dict[tuple[int, Derivative, int], float] = {}
     for entry, terms in enumerate(basis.terms()):
         for element, monomial, sign in terms:
             exponents = monomials[monomial]

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from cscnn._util.checks import check_int, check_type
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.bilinear import BilinearTable, bilinear
-from cscnn.algebra.blades import admissible_paths, product_terms
 from cscnn.algebra.constants import constant
+from cscnn.algebra.tables import product_terms
 from cscnn.kernels.base import KernelChoice, SteerableKernel
 from cscnn.kernels.basis import SteerableBasis
 from cscnn.kernels.collapse import run_collapsed
@@ -108,7 +108,7 @@ class ImplicitKernel(SteerableKernel):
             the choice says so; without them the kernel is initialised as published.
 
     Attributes:
-        collapse: evaluate on two numbers per channel, unless there are extra channels.
+        collapse: evaluate on two numbers per channel, unless there are extra channels or tensors.
     """
 
     head: Tensor
@@ -131,8 +131,8 @@ class ImplicitKernel(SteerableKernel):
         if points is not None:
             check_points(points, algebra)
         self.init_points: Tensor | None = points if choice.unit_variance else None
-        self.collapse: bool = not choice.extra_channels
-        self.paths: tuple[tuple[int, int, int], ...] = admissible_paths(algebra.metric)
+        self.collapse = self.factored = not (choice.extra_channels or algebra.symmetric)
+        self.paths: tuple[tuple[int, int, int], ...] = algebra.paths
         self.register_buffer("gain", torch.ones(len(self.paths)))  # for unit variance
         self.network = CGENN(
             algebra,
@@ -149,8 +149,8 @@ class ImplicitKernel(SteerableKernel):
             self.head = nn.Parameter(head)
         else:
             self.register_buffer("head", head)
-        self._head_table = _head_table(algebra.metric)
-        self._of_path = _selection(algebra.metric)
+        self._head_table = _head_table(algebra)
+        self._of_path = _selection(algebra)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -231,25 +231,24 @@ class ImplicitKernel(SteerableKernel):
 
 
 @cache
-def _head_table(metric: tuple[int, ...]) -> BilinearTable:
+def _head_table(algebra: CliffordAlgebra) -> BilinearTable:
     """Terms (A, path, entry (C, B), sign) of the head: K[C, B] += k_A w_path Λ[A, C, B]."""
-    algebra = CliffordAlgebra(metric)
     grades, n = algebra.grades, algebra.n_blades
-    paths = admissible_paths(metric)
+    paths = algebra.paths
     terms = [
         (a, paths.index((grades[a], grades[c], grades[b])), c * n + b, sign)
-        for a, b, c, sign in product_terms(metric)
+        for a, b, c, sign in product_terms(algebra.metric, algebra.symmetric)
     ]
     sizes = (n, len(paths), n * n)
-    return BilinearTable(terms, sizes, recipe=(_head_table, (metric,)), matrix=n)
+    return BilinearTable(terms, sizes, recipe=(_head_table, (algebra,)), matrix=n)
 
 
 @cache
-def _selection(metric: tuple[int, ...]) -> tuple[tuple[float, ...], ...]:
+def _selection(algebra: CliffordAlgebra) -> tuple[tuple[float, ...], ...]:
     """Which path of the head multiplies each basis kernel: (paths, elements) zeros and ones."""
-    basis = SteerableBasis(CliffordAlgebra(metric), kinds=KINDS)
+    basis = SteerableBasis(algebra, kinds=KINDS)
     triples = [
         (0 if kind == "project" else 1, out, k)
         for (kind, k, _), out in zip(basis.elements, basis.output_grades, strict=True)
     ]
-    return tuple(tuple(float(t == path) for t in triples) for path in admissible_paths(metric))
+    return tuple(tuple(float(t == path) for t in triples) for path in algebra.paths)

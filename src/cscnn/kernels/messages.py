@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
+from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.constants import constant
-from cscnn.kernels.basis import SteerableBasis, monomials
+from cscnn.kernels.basis import Element, SteerableBasis, monomials_up_to
 
 Rows = tuple[tuple[float, ...], ...]
 
@@ -49,7 +50,7 @@ class MessageTable:
 
     def __init__(self, basis: SteerableBasis):
         self.algebra = basis.algebra
-        self._recipe = (basis.algebra.metric, basis.elements)
+        self._recipe = (basis.algebra, basis.elements)
         n = self.algebra.n_blades
         parts: list[Part] = []
         rows: dict[tuple[int, int], int] = {}
@@ -67,6 +68,7 @@ class MessageTable:
         self.size = place
         self.blades, self.elements = (tuple(key[i] for key in rows) for i in (0, 1))
         self.matrix = _matrix(basis, tuple(rows.items()), self.size * n)
+        self._monomials = basis.monomials
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles are the shared one."""
@@ -75,7 +77,7 @@ class MessageTable:
     def operators(self, points: Tensor) -> Tensor:
         """All E_j(v) at points (N, d), as (N, components, blades)."""
         table = constant(self.matrix, points.dtype, points.device)
-        return (monomials(points) @ table).unflatten(1, (self.size, -1))
+        return (self._monomials(points) @ table).unflatten(1, (self.size, -1))
 
 
 def _matrix(
@@ -83,7 +85,7 @@ def _matrix(
 ) -> Rows:
     n = basis.algebra.n_blades
     index = dict(rows)
-    count = 1 + basis.algebra.dim + basis.algebra.dim * (basis.algebra.dim + 1) // 2
+    count = len(monomials_up_to(basis.algebra.dim, basis.degree))
     matrix = [[0.0] * width for _ in range(count)]
     for entry, terms in enumerate(basis.terms()):
         out, column = divmod(entry, n)
@@ -93,14 +95,12 @@ def _matrix(
 
 
 @cache
-def _shared(metric: tuple[int, ...], elements: tuple[tuple[str, int, bool], ...]) -> MessageTable:
-    from cscnn.algebra import CliffordAlgebra
-
+def _shared(algebra: CliffordAlgebra, elements: tuple[Element, ...]) -> MessageTable:
     kinds = tuple(dict.fromkeys(kind for kind, _, _ in elements))
     special = any(dual for _, _, dual in elements)
-    return MessageTable(SteerableBasis(CliffordAlgebra(metric), special, kinds))
+    return MessageTable(SteerableBasis(algebra, special, kinds))
 
 
 def message_table(basis: SteerableBasis) -> MessageTable:
     """The table of a basis, made once."""
-    return _shared(basis.algebra.metric, basis.elements)
+    return _shared(basis.algebra, basis.elements)

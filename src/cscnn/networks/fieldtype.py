@@ -45,11 +45,11 @@ class FieldType:
                 f"got {channels}"
             )
         object.__setattr__(self, "grades", tuple(map(tuple, channels)))
-        dim = self.algebra.dim
+        top = self.algebra.n_grades - 1
         for channel, grades in enumerate(self.grades):
-            if bad := [k for k in grades if not 0 <= k <= dim]:
+            if bad := [k for k in grades if not 0 <= k <= top]:
                 raise ValueError(
-                    f"channel {channel} has grade {bad[0]}, {self.algebra} has 0..{dim}"
+                    f"channel {channel} has grade {bad[0]}, {self.algebra} has 0..{top}"
                 )
         object.__setattr__(self, "_positions", _positions(self.algebra, self.grades))
 

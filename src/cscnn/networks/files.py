@@ -50,6 +50,7 @@ class Description:
     grid: Grid | None = None
     neighbourhood: Neighbourhood | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    symmetric: bool = False
 
     @classmethod
     def of(cls, recipe: Recipe) -> Self:
@@ -64,11 +65,19 @@ class Description:
             space if isinstance(space, Grid) else None,
             space if isinstance(space, Neighbourhood) else None,
             recipe.options,
+            recipe.input_type.algebra.symmetric,
         )
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON. Files of networks without tensors do not speak of them."""
+        entries: dict[str, Any] = to_json(self)
+        if not self.symmetric:
+            del entries["symmetric"]
+        return entries
 
     def recipe(self) -> Recipe:
         """Inverse of `of`."""
-        algebra = CliffordAlgebra(self.metric)
+        algebra = CliffordAlgebra(self.metric, self.symmetric)
         input_type = FieldType(algebra, self.input_grades)
         output_type = FieldType(algebra, self.output_grades)
         space = self.grid or self.neighbourhood
@@ -108,7 +117,7 @@ def save(
             f"the metadata {', '.join(reserved)} are written by save itself: choose another name"
         )
     tensors = to_file(plain_weights(network) if weights is None else weights)
-    texts = {KEY: json.dumps(to_json(Description.of(recipe))), **(metadata or {})}
+    texts = {KEY: json.dumps(Description.of(recipe).to_json()), **(metadata or {})}
     write_bytes(Path(path), to_bytes(tensors, {**texts, CHECKSUM: checksum(texts, tensors)}))
 
 

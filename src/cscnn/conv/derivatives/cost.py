@@ -11,7 +11,8 @@ from cscnn.conv.derivatives.plan import Plan, make_plan
 from cscnn.conv.sizes import ConvSizes
 from cscnn.conv.spectral.cost import MARGIN, Rates, Work, device_rates, plan_backend
 
-Operators = tuple[tuple[int, ...], str, int]  #: metric, group and order of a differential kernel
+#: metric, whether there are tensors, group and order of a differential kernel
+Operators = tuple[tuple[int, ...], bool, str, int]
 
 #: Time of a call inside a box, relative to the calls that `Rates` counts, which move much data.
 CALL = 0.3
@@ -24,8 +25,8 @@ SMALL = 1.5
 def derivative_work(sizes: ConvSizes, operators: Operators) -> Work:
     """Work of a training step by derivatives."""
     batch, itemsize = sizes.batch, sizes.itemsize
-    c_in, c_out = sizes.c_in // sizes.blades, sizes.c_out // sizes.blades
     plan = make_plan(*operators, False)
+    c_in, c_out = sizes.c_in // len(plan.blades), sizes.c_out // len(plan.blades)
     grades = zip(plan.operators, plan.grades, strict=True)
     sums = sum(len(numbers) * (g.stop - g.start) for numbers, g in grades)
     total = Work(calls=50)
@@ -73,7 +74,7 @@ def derivatives_are_faster(sizes: ConvSizes, operators: Operators) -> bool:
 
     Args:
         sizes: of the convolution.
-        operators: metric, group and order of the kernel.
+        operators: of the kernel.
     """
     seconds = _seconds(sizes, operators, device_rates(sizes.device))
     return seconds < MARGIN * plan_backend(sizes, "auto")[1]

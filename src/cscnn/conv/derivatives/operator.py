@@ -42,10 +42,11 @@ def derivative_conv(
     with full_precision(x.device.type):
         weights = kernel.operator_weights()
     return operator(
-        pad(x, outside, padding_mode),
+        pad(x, outside, padding_mode, kernel.algebra.n_blades),
         weights,
         bias,
         kernel.algebra.metric,
+        kernel.algebra.symmetric,
         kernel.group,
         kernel.order,
         kernel.kernel_size,
@@ -57,6 +58,7 @@ def derivative_conv(
 
 def _differences(
     metric: Sequence[int],
+    symmetric: bool,
     group: str,
     order: int,
     kernel_size: Sequence[int],
@@ -66,7 +68,7 @@ def _differences(
 ) -> Differences:
     """The options of the operator, which are lists."""
     sizes = (tuple(v) for v in (kernel_size, steps, padding, modes))
-    return Differences(tuple(metric), group, order, *sizes)  # type: ignore[arg-type]
+    return Differences(tuple(metric), symmetric, group, order, *sizes)  # type: ignore[arg-type]
 
 
 @torch.library.custom_op("cscnn::derivative_conv", mutates_args=())
@@ -75,6 +77,7 @@ def operator(
     weights: Tensor,
     bias: Tensor | None,
     metric: Sequence[int],
+    symmetric: bool,
     group: str,
     order: int,
     kernel_size: Sequence[int],
@@ -82,7 +85,7 @@ def operator(
     padding: Sequence[int],
     modes: Sequence[int],
 ) -> Tensor:
-    options = (metric, group, order, kernel_size, steps, padding, modes)
+    options = (metric, symmetric, group, order, kernel_size, steps, padding, modes)
     return convolve(x, weights, bias, _differences(*options))
 
 
@@ -92,6 +95,7 @@ def _operator_backward(
     x: Tensor,
     weights: Tensor,
     metric: Sequence[int],
+    symmetric: bool,
     group: str,
     order: int,
     kernel_size: Sequence[int],
@@ -101,21 +105,23 @@ def _operator_backward(
     needs_x: bool,
     needs_weights: bool,
 ) -> tuple[Tensor, Tensor]:
-    options = (metric, group, order, kernel_size, steps, padding, modes)
+    options = (metric, symmetric, group, order, kernel_size, steps, padding, modes)
     return gradients(g, x, weights, _differences(*options), needs_x, needs_weights)
 
 
 @operator.register_fake
-def _(x, weights, bias, metric, group, order, kernel_size, steps, padding, modes):  # type: ignore[no-untyped-def]
+def _(x, weights, bias, metric, symmetric, group, order, kernel_size, steps, padding, modes):  # type: ignore[no-untyped-def]
     sizes = zip(x.shape[2:], kernel_size, padding, strict=True)
     grid = [n + 2 * (p - k // 2) for n, k, p in sizes]
-    return x.new_empty(x.shape[0], weights.shape[0] << len(metric), *grid)
+    channels = x.shape[1] // weights.shape[1] * weights.shape[0]
+    return x.new_empty(x.shape[0], channels, *grid)
 
 
 def _reference(x: Tensor, weights: Tensor, *options: Any) -> Tensor:
     """The same by direct convolution, for gradients of gradients."""
     differences = _differences(*options)
-    x = pad(x, differences.padding, tuple(MODES[m] for m in differences.modes))
+    blades = x.shape[1] // weights.shape[1]
+    x = pad(x, differences.padding, tuple(MODES[m] for m in differences.modes), blades)
     d = len(differences.metric)
     return conv_nd(x, differences.taps(weights).to(x.dtype), None, (1,) * d, (0,) * d)
 

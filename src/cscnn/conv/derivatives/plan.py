@@ -113,7 +113,7 @@ class Differences(NamedTuple):
     """The operators of a differential kernel, and how they become differences on its grid.
 
     Attributes:
-        metric: signs of the axes.
+        metric, symmetric: of the algebra.
         group, order: see `DifferentialKernel`.
         kernel_size: taps of the differences along each axis.
         steps: distance of neighbouring taps, in the units of derivatives.
@@ -122,6 +122,7 @@ class Differences(NamedTuple):
     """
 
     metric: tuple[int, ...]
+    symmetric: bool
     group: str
     order: int
     kernel_size: tuple[int, ...]
@@ -136,11 +137,11 @@ class Differences(NamedTuple):
 
     def plan(self, adjoint: bool = False) -> Plan:
         """The plan of all operators, or of their adjoints."""
-        return make_plan(self.metric, self.group, self.order, adjoint)
+        return make_plan(self.metric, self.symmetric, self.group, self.order, adjoint)
 
     def taps(self, weights: Tensor) -> Tensor:
         """The kernel (c_out·n, c_in·n, *kernel_size) of weights (c_out, c_in, operators)."""
-        algebra = CliffordAlgebra(self.metric)
+        algebra = CliffordAlgebra(self.metric, self.symmetric)
         _, derivatives, table = operators_up_to(algebra, self.group, self.order)
         stencils = tap_stencils(derivatives, self.metric, self.kernel_size, self.steps)
         basis = torch.einsum("jexy,en->jxyn", table, stencils).to(weights)
@@ -149,14 +150,16 @@ class Differences(NamedTuple):
 
 
 @cache
-def make_plan(metric: tuple[int, ...], group: str, order: int, adjoint: bool) -> Plan:
+def make_plan(
+    metric: tuple[int, ...], symmetric: bool, group: str, order: int, adjoint: bool
+) -> Plan:
     """The plan of all operators up to an order, or of their adjoints."""
-    algebra = CliffordAlgebra(metric)
+    algebra = CliffordAlgebra(metric, symmetric)
     _, derivatives, table = operators_up_to(algebra, group, order)
     if adjoint:
         table = table.transpose(2, 3)
     ends = [0, *accumulate(algebra.grade_sizes)]
-    grades = tuple(slice(*ends[k : k + 2]) for k in range(algebra.dim + 1))
+    grades = tuple(slice(*ends[k : k + 2]) for k in range(algebra.n_grades))
     leads_to = [table[:, :, g].flatten(1).any(1).nonzero().flatten().tolist() for g in grades]
     touched: set[tuple[int, int]] = set()
     plans = []

@@ -83,6 +83,8 @@ class CliffordResNet(nn.Module):
             raise ValueError(
                 f"cliffordlayers has Clifford convolutions in 2 and 3 dimensions, got {dim}"
             )
+        if algebra.symmetric:
+            raise ValueError(f"cliffordlayers knows multivectors only, got {algebra}")
         layers = require("cliffordlayers.nn.modules.groupnorm", "CliffordResNet", "baselines")
         group_norm = getattr(layers, f"CliffordGroupNorm{dim}d")
         modes = grid.component_modes(dim)

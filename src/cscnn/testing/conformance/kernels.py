@@ -53,9 +53,9 @@ class KernelSuite(ModuleSuite):
         check(isinstance(kernel, SteerableKernel), f"expected a SteerableKernel, got {kernel!r}")
         return kernel
 
-    def kernel(self, metric: Metric, group: str) -> SteerableKernel:
+    def kernel(self, algebra: CliffordAlgebra, group: str) -> SteerableKernel:
         """A kernel in float64 with parameters away from special values."""
-        kernel = self.module(CliffordAlgebra(metric), group=group)
+        kernel = self.module(algebra, group=group)
         assert isinstance(kernel, SteerableKernel)
         return kernel
 
@@ -72,7 +72,7 @@ class KernelSuite(ModuleSuite):
         return noise(count, kernel.algebra.n_blades, seed=4) if count else None
 
     def inputs(self, algebra: CliffordAlgebra, dtype: torch.dtype) -> tuple[Any, ...]:
-        extra = self.extra(self.kernel(algebra.metric, self.group))
+        extra = self.extra(self.kernel(algebra, self.group))
         return self.sampling(algebra).to(dtype), None, None if extra is None else extra.to(dtype)
 
     def empty_inputs(self, algebra: CliffordAlgebra) -> tuple[tuple[Any, ...], int]:
@@ -88,7 +88,7 @@ class KernelSuite(ModuleSuite):
 
     def test_steerable(self, symmetry: Symmetry) -> None:
         """K(gv) = ρ(g) K(v) ρ(g)^-1, at random points, on the light cone and at the origin."""
-        kernel = self.kernel(symmetry.metric, symmetry.group)
+        kernel = self.kernel(symmetry.algebra, symmetry.group)
         errors = self.errors(
             kernel, symmetry.group, kinds=symmetry.kind, samples=2, rapidity=self.rapidity
         )
@@ -126,7 +126,7 @@ class KernelSuite(ModuleSuite):
         if not kernel.parity or kernel.extra_channels:
             return
         points = self.sampling(kernel.algebra)
-        signs = torch.tensor([(-1.0) ** grade for grade in kernel.algebra.grades]).double()
+        signs = kernel.algebra.grade_involution(torch.ones(kernel.algebra.n_blades).double())
         expected = kernel(points) * signs[:, None, None] * signs
         check_close(kernel(-points), expected, self.tol, "K(-v) is not what parity demands")
 
@@ -164,7 +164,7 @@ def kernel(
     build: Callable[..., SteerableKernel],
     *,
     groups: Sequence[str] = ("O",),
-    metrics: Sequence[Metric] = SIGNATURES,
+    metrics: Sequence[Metric | CliffordAlgebra] = SIGNATURES,
     kinds: Sequence[str] | None = None,
     points: Callable[[CliffordAlgebra], Tensor] | None = None,
     tol: float = 1e-10,
@@ -184,7 +184,7 @@ def kernel(
             of that name.
         groups: to test steerability under; those without a time axis are left out where there is
             none.
-        metrics: by default one for each signature of up to three dimensions.
+        metrics: or algebras, by default one for each signature of up to three dimensions.
         kinds: of transformations; by default all that exist.
         points: for an algebra the points (N, dim) where the kernel is defined; by default anywhere.
         tol: largest relative error, in float64.
@@ -214,6 +214,6 @@ def kernel(
         rapidity=rapidity,
         jitter=jitter,
         idle=tuple(idle),
-        algebra=CliffordAlgebra(first_setting(cases).metric),
+        algebra=first_setting(cases).algebra,
         cases={"symmetry": cases, "setting": settings(cases), "dtype": DTYPES},
     )

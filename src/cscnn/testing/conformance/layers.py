@@ -52,7 +52,7 @@ class LayerSuite(ModuleSuite):
 
     def test_equivariant(self, symmetry: Symmetry) -> None:
         """f(ρ(g) x) = ρ(g) f(x), and the gradients transform accordingly."""
-        algebra = CliffordAlgebra(symmetry.metric)
+        algebra = symmetry.algebra
         assert_equivariant(
             self.module(algebra), algebra, (4, self.channels), kinds=symmetry.kind, samples=2,
             rapidity=self.rapidity, tol=self.tol,
@@ -60,8 +60,8 @@ class LayerSuite(ModuleSuite):
 
     def test_control(self, setting: Setting) -> None:
         """A copy that leaks between blades is not equivariant to any kind of transformation."""
-        algebra = CliffordAlgebra(setting.metric)
-        kinds = [s.kind for s in self.cases["symmetry"] if s.metric == setting.metric]
+        algebra = setting.algebra
+        kinds = [s.kind for s in self.cases["symmetry"] if s.algebra == setting.algebra]
         errors = equivariance_errors(
             Leaky(self.module(algebra)), algebra, (4, self.channels), kinds=kinds,
             rapidity=(0.5, 1.0), samples=1, gradients=False,
@@ -139,7 +139,7 @@ def layer(
     build: Callable[[CliffordAlgebra], nn.Module],
     *,
     channels: int,
-    metrics: Sequence[Metric] = METRICS,
+    metrics: Sequence[Metric | CliffordAlgebra] = METRICS,
     kinds: Sequence[str] | None = None,
     tol: float = 1e-9,
     rapidity: float = 1.0,
@@ -159,7 +159,8 @@ def layer(
         build: makes the layer for an algebra. Its classes must be at the top level of a module,
             else they cannot be pickled.
         channels: of its input.
-        metrics: to test equivariance with. The other tests take the first with several axes.
+        metrics: or algebras, to test equivariance with. The other tests take the first with
+            several axes.
         kinds: of transformations, for layers that are not equivariant to all, see
             `CliffordAlgebra.random_orthogonal`.
         tol: largest relative error of equivariance, in float64.
@@ -183,7 +184,7 @@ def layer(
         LayerSuite, build=build, channels=channels, tol=tol, rapidity=rapidity,
         keeps_memory_order=keeps_memory_order, jitter=jitter, idle=tuple(idle),
         without=optional_tests(compiles, gradcheck),
-        algebra=CliffordAlgebra(first_setting(cases).metric),
+        algebra=first_setting(cases).algebra,
         cases={
             "symmetry": cases,
             "setting": settings(cases),

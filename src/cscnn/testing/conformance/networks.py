@@ -60,7 +60,7 @@ class NetworkSuite(ModuleSuite):
 
     def errors(self, net: nn.Module, setting: Setting) -> dict[str, float]:
         """Violations of the symmetries that are claimed."""
-        algebra = CliffordAlgebra(setting.metric)
+        algebra = setting.algebra
         shape = (1, self.c_in, *self.grid(algebra))
         group = setting.group if self.point_group else "SO"
         errors = grid_equivariance_errors(net, algebra, shape, group=group, step=self.multiple)
@@ -69,9 +69,7 @@ class NetworkSuite(ModuleSuite):
 
     def test_symmetries_of_the_grid(self, setting: Setting) -> None:
         """Translations, and all flips and permutations of axes that keep metric and group."""
-        for name, error in self.errors(
-            self.module(CliffordAlgebra(setting.metric)), setting
-        ).items():
+        for name, error in self.errors(self.module(setting.algebra), setting).items():
             check(
                 error <= self.tol,
                 f"it does not commute with the {name} of a grid in {setting}: the relative error "
@@ -81,7 +79,7 @@ class NetworkSuite(ModuleSuite):
 
     def test_control(self, setting: Setting) -> None:
         """A copy that leaks between blades, and more so along an axis, has no symmetry."""
-        algebra = CliffordAlgebra(setting.metric)
+        algebra = setting.algebra
         size = self.grid(algebra)[0]
         slope = torch.linspace(1, 2, size, dtype=torch.float64)
         factor = slope.reshape(size, *(1,) * algebra.dim)
@@ -89,7 +87,7 @@ class NetworkSuite(ModuleSuite):
 
     def test_keeps_any_grid(self, setting: Setting) -> None:
         """The output has c_out channels on the grid of the input, with sides of any length."""
-        algebra = CliffordAlgebra(setting.metric)
+        algebra = setting.algebra
         net = self.module(algebra)
         for grid in (self.grid(algebra), self.oblong(algebra)):
             x = noise(1, self.c_in, *grid, algebra.n_blades)
@@ -116,7 +114,7 @@ def network(
     *,
     c_in: int = 2,
     c_out: int = 3,
-    metrics: Sequence[Metric] = METRICS,
+    metrics: Sequence[Metric | CliffordAlgebra] = METRICS,
     group: str | None = "O",
     translations: bool = True,
     multiple: int = 1,
@@ -134,7 +132,8 @@ def network(
     Args:
         build: called as ``build(algebra, c_in, c_out)``; with circular padding, see below.
         c_in, c_out: channels.
-        metrics: to test with. What does not depend on the metric takes the first of several axes.
+        metrics: or algebras, to test with. What does not depend on the metric takes the first of
+            several axes.
         group: ``"O"``, ``"SO"``, ``"O+"`` or ``"SO+"``; None if translations are all.
         translations: whether it commutes with cyclic shifts, i.e. has circular padding.
         multiple: sides of grids, and translations, are multiples of it: 2^levels of a U-Net.
@@ -161,6 +160,6 @@ def network(
         NetworkSuite, build=build, c_in=c_in, c_out=c_out, size=size, multiple=multiple, tol=tol,
         translations=translations, point_group=group is not None, jitter=jitter, idle=tuple(idle),
         without=optional_tests(compiles),
-        algebra=CliffordAlgebra(first_setting(cases).metric),
+        algebra=first_setting(cases).algebra,
         cases={"setting": settings(cases), "dtype": DTYPES},
     )  # fmt: skip

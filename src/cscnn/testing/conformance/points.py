@@ -65,7 +65,7 @@ class PointNetworkSuite(ModuleSuite):
             symmetry: how it moves.
             points_too: also move the points, and not the features alone.
         """
-        algebra = CliffordAlgebra(symmetry.metric)
+        algebra = symmetry.algebra
         net, (x, points) = self.module(algebra), self.cloud(algebra)
         generator = torch.Generator().manual_seed(3)
         g = random_element(algebra, symmetry.group, symmetry.kind, self.rapidity, generator)
@@ -85,7 +85,7 @@ class PointNetworkSuite(ModuleSuite):
 
     def test_permutation(self, setting: Setting) -> None:
         """Points in another order give the output in that order."""
-        algebra = CliffordAlgebra(setting.metric)
+        algebra = setting.algebra
         net, (x, points) = self.module(algebra), self.cloud(algebra)
         order = torch.randperm(COUNT, generator=torch.Generator().manual_seed(0))
         y = net(x, self.edges(points))
@@ -99,9 +99,9 @@ class PointNetworkSuite(ModuleSuite):
 
         Without parallel transport that is false: the control.
         """
-        algebra = CliffordAlgebra(setting.metric)
+        algebra = setting.algebra
         net, (x, v) = self.module(algebra), self.cloud(algebra)
-        edges = curved_edges(setting.metric, v)
+        edges = curved_edges(setting.algebra.metric, v)
         generator = torch.Generator().manual_seed(2)
         h = torch.stack(
             [random_element(algebra, setting.group, "any", 1.0, generator) for _ in range(len(x))]
@@ -137,7 +137,7 @@ def point_network(
     *,
     c_in: int = 2,
     c_out: int = 3,
-    metrics: Sequence[Metric] = METRICS,
+    metrics: Sequence[Metric | CliffordAlgebra] = METRICS,
     kinds: Sequence[str] | None = None,
     group: str = "O",
     edges: Callable[[Tensor], Edges] = all_pairs,
@@ -157,7 +157,8 @@ def point_network(
         build: called as ``build(algebra, c_in, c_out)``; the network is called with features
             (points, c_in, blades) and `Edges`.
         c_in, c_out: channels.
-        metrics: to test with. What does not depend on the metric takes the first of several axes.
+        metrics: or algebras, to test with. What does not depend on the metric takes the first of
+            several axes.
         kinds: of transformations; by default all that exist.
         group: ``"O"``, ``"SO"``, ``"O+"`` or ``"SO+"``.
         edges: of points (N, dim). All pairs by default, since boosts do not keep neighbourhoods.
@@ -186,6 +187,6 @@ def point_network(
         rapidity=rapidity,
         jitter=jitter,
         idle=tuple(idle),
-        algebra=CliffordAlgebra(first_setting(cases).metric),
+        algebra=first_setting(cases).algebra,
         cases={"symmetry": cases, "setting": settings(cases), "dtype": DTYPES},
     )

@@ -30,27 +30,27 @@ class Symmetry(NamedTuple):
     """One kind of transformation of one space.
 
     Attributes:
-        metric: of the space.
+        algebra: of the space.
         kind: see `CliffordAlgebra.random_orthogonal`.
         group: that it is drawn from.
     """
 
-    metric: Metric
+    algebra: CliffordAlgebra
     kind: str
     group: str = "O"
 
     def __str__(self) -> str:
-        return f"{label(self.metric)} {self.kind}" + f" of {self.group}" * (self.group != "O")
+        return f"{label(self.algebra)} {self.kind}" + f" of {self.group}" * (self.group != "O")
 
 
 class Setting(NamedTuple):
     """A space and the group of symmetries that is claimed."""
 
-    metric: Metric
+    algebra: CliffordAlgebra
     group: str = "O"
 
     def __str__(self) -> str:
-        return label(self.metric) + f" {self.group}" * (self.group != "O")
+        return label(self.algebra) + f" {self.group}" * (self.group != "O")
 
 
 class Suite:
@@ -120,6 +120,8 @@ def label(value: object) -> str:
     """A value in the name of a test: ``(1, -1)`` is ``+-``."""
     if isinstance(value, Symmetry | Setting | str):
         return str(value)
+    if isinstance(value, CliffordAlgebra):
+        return label(value.metric) + " tensors" * value.symmetric
     if isinstance(value, tuple) and value and set(value) <= {1, -1}:
         return "".join("+" if sign > 0 else "-" for sign in value)
     return str(value).removeprefix("torch.")
@@ -129,18 +131,20 @@ def label(value: object) -> str:
 
 
 def symmetries(
-    metrics: Sequence[Metric], kinds: Sequence[str] | None, groups: Sequence[str] = ("O",)
+    metrics: Sequence[Metric | CliffordAlgebra],
+    kinds: Sequence[str] | None,
+    groups: Sequence[str] = ("O",),
 ) -> list[Symmetry]:
-    """All kinds of transformation of the groups that exist in each metric."""
+    """All kinds of transformation of the groups that exist in each space."""
     cases = []
     for metric, group in itertools.product(metrics, groups):
-        algebra = CliffordAlgebra(metric)
+        algebra = metric if isinstance(metric, CliffordAlgebra) else CliffordAlgebra(metric)
         if group_exists(algebra, group):
             exist = set(algebra.kinds()) - ({"reflection"} if "S" in group else set())
             if algebra.dim == 1:  # O(1) has one element beside the identity
                 exist.discard("any")
             wanted = algebra.kinds() if kinds is None else kinds
-            cases += [Symmetry(metric, kind, group) for kind in wanted if kind in exist]
+            cases += [Symmetry(algebra, kind, group) for kind in wanted if kind in exist]
     if not cases:
         raise ValueError(f"nothing to test: no {kinds} of {groups} in the metrics {metrics}")
     return cases
@@ -172,12 +176,12 @@ def noise(*shape: int, seed: int = 1) -> Tensor:
 
 def settings(cases: Sequence[Symmetry]) -> list[Setting]:
     """The spaces and groups of the symmetries."""
-    return list(dict.fromkeys(Setting(case.metric, case.group) for case in cases))
+    return list(dict.fromkeys(Setting(case.algebra, case.group) for case in cases))
 
 
 def first_setting(cases: Sequence[Symmetry]) -> Setting:
     """For tests that do not depend on it: the first with several axes, if there is one."""
-    return next((s for s in settings(cases) if len(s.metric) > 1), settings(cases)[0])
+    return next((s for s in settings(cases) if s.algebra.dim > 1), settings(cases)[0])
 
 
 class Leaky(nn.Module):
