@@ -116,6 +116,7 @@ def _data_info(
         windows=windows,
         rollouts=rollouts,
         stride=evaluator.stride,
+        time_unit=source.header.time_unit,
     )
 
 
