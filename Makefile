@@ -124,6 +124,7 @@ $(VENV)/.docs: $(VENV)/.core
 
 docs: $(VENV)/.docs
 	$(BIN)/python -m mkdocs build --strict
+	@echo "open site/index.html; with the search box: $(BIN)/python -m http.server -d site"
 
 docs-serve: $(VENV)/.docs
 	$(BIN)/python -m mkdocs serve

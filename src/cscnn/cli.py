@@ -88,7 +88,7 @@ COMMANDS = {
 }
 
 #: First words of several commands.
-GROUPS = {"data": "inspect, verify and join data files", "hub": "share forecasters"}
+GROUPS = {"data": "inspect, verify, join and export data files", "hub": "share forecasters"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -322,7 +322,7 @@ class TestCommand:
         [
             (
                 "--format matlab --out o",
-                "format must be one of netcdf, the_well, vtk, got 'matlab'",
+                "format must be one of netcdf (a netCDF file OUT, as xarray writes it), ",
             ),
             ("--format vtk --out o --trajectories 0", "--trajectories must be at least 1, got 0"),
         ],

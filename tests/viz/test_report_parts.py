@@ -72,6 +72,7 @@ def test_charts():
     assert drawn == ["reference", "run-0", "run-1"]  # runs above references
     assert chart.table == [("0", ["1.00", "1.00", "1.00"]), ("1", ["2.00", "2.00", "3.00"])]
     assert [t for _, t in Axis(0, 10, 0, 1).ticks()] == ["0", "2", "4", "6", "8", "10"]
+    assert [t for _, t in Axis(1, 4, 0, 1, whole=True).ticks()] == ["1", "2", "3", "4"]
     assert [t for _, t in Axis(0.02, 0.3, 0, 1, log=True).ticks()] == ["0.02", "0.05", "0.1", "0.2"]
     assert [t for _, t in Axis(1e-8, 1, 0, 1, log=True).ticks()] == [
         "10⁻⁸", "10⁻⁶", "10⁻⁴", "0.01", "1"

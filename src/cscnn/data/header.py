@@ -190,6 +190,11 @@ class Header:
         return CliffordAlgebra(self.metric)
 
     @property
+    def time_unit(self) -> str:
+        """The unit of all times, which is that of length if time is an axis; empty if not known."""
+        return self.units.get("time" if self.time_axis is None else "length", "")
+
+    @property
     def quantities(self) -> tuple[Field | Given, ...]:
         """All that a trajectory has: fields, and what is given."""
         return (*self.fields, *self.given)

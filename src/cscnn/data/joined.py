@@ -39,9 +39,9 @@ SAME = 1e-3  #: relative difference of spacings that counts as rounding, as in `
 class JoinedFiles(FieldSource):
     """The trajectories of several files, one file after the other.
 
-    All files are looked at once, and must hold the same fields on the same grid. Backgrounds that
-    differ between them become constants that are given with each trajectory. After that a file
-    is opened when one of its trajectories is read, and few are open at a time. They may differ in
+    The headers of all files are read first. They must have the same fields on the same grid.
+    Backgrounds that differ become constants that are given with each trajectory. After that a file
+    is opened when one of its trajectories is read, and few are open at a time. Files may differ in
     how they were made: the header has the parameters that all share, and generator version 0 if
     there are others.
 

@@ -21,13 +21,13 @@ from cscnn.forecasting.task import Task
 
 
 class Window(NamedTuple):
-    """What a forecaster is given and what it shall predict.
+    """One training example: what a forecaster is given, and what it has to predict.
 
     Attributes:
         known: field name -> (frames_in, *space, components)
         target: field name -> (unroll * frames_out, *space, components), after the gap of the task
-        constants: what it is told beside, (constants, blades), see `Task.constants`
-        given: what it is told of this trajectory, see `Task.given`: a forcing has all frames from
+        constants: those of the task, (constants, blades), see `Task.constants`
+        given: known inputs of this trajectory, see `Task.given`: a forcing has all frames from
             the first known to the last of the target, ``frames_in + gap + unroll * frames_out``
             of them; a static field is ``(*space, components)``, a constant ``(components,)``
         points: where the points are, of fields on points

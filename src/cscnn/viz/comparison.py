@@ -44,8 +44,8 @@ def plot_comparison(
     A column for the target and one for each forecaster. For each quantity (see `plot_fields`) a row
     of fields and below it their errors, with the size of the error relative to the target in per
     cent. Below the target is the error of the persistence forecast. The colours of a row of fields
-    are those of the target, so that a forecast that left them is seen to have; the errors of a row
-    share theirs. The error of a vector is the length of the difference.
+    are those of the target: a forecast beyond them has the last colour. The errors of a row share
+    theirs. The error of a vector is the length of the difference.
 
     On a line each panel is a diagram of all frames, with space to the right and time up. Of data on
     points each pixel shows the nearest one.

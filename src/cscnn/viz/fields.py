@@ -43,8 +43,7 @@ def plot_fields(
 
     All images of a row share their colours, which are symmetric about 0 for components and for a
     scalar with negative numbers beyond a twentieth of its largest one. If the largest percent of
-    the numbers would hide the rest, the
-    colour bar ends in a triangle that stands for them.
+    the numbers would hide the rest, the colour bar ends in a triangle that stands for them.
 
     Args:
         source: anything with ``header`` and ``read(number, start, stop)``.

@@ -30,9 +30,9 @@ def animate(
     dpi: int = 100,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Path:
-    """A film of a trajectory with the panels of `plot_fields`, written whole or not at all.
+    """Write a film of a trajectory with the panels of `plot_fields`.
 
-    On a line it shows curves that move.
+    On a line it shows curves that move. An interrupted call leaves no file.
 
     Args:
         source: anything with ``header`` and ``read(number, start, stop)``.
@@ -41,7 +41,7 @@ def animate(
         fields: names of the fields; all by default.
         fps: frames per second.
         dpi: pixels per inch; a panel is about two inches wide.
-        progress: told how many frames are done, of how many.
+        progress: called with the number of frames that are done, and that of all.
 
     Returns:
         the path.

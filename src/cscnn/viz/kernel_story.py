@@ -36,7 +36,7 @@ STYLES = {"project": "-", "stretch": "-.", "wedge": "--", "contract": ":"}
 
 
 def draw_kernel_story(folder: Path) -> list[tuple[str, str]]:
-    """Write the pictures into a folder.
+    """Draw random kernels, their radial functions and angular frequencies, into a folder.
 
     Returns:
         (file name, caption) of each. The captions have the measured numbers.

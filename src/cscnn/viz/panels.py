@@ -10,9 +10,8 @@ import numpy as np
 from cscnn.data import Field, Header, Source
 
 MAPS = {"signed": "RdBu_r", "positive": "viridis", "error": "PuOr_r"}  #: of colours
-NEGLIGIBLE = (
-    0.05  #: of the largest number: a scalar that goes no further below 0 counts as positive
-)
+#: of the largest number: a scalar that goes no further below 0 counts as positive
+NEGLIGIBLE = 0.05
 PREFIXES = {0: "", -3: "m", -6: "µ", -9: "n", -12: "p", -15: "f", -18: "a"}
 
 
@@ -148,9 +147,8 @@ def time_label(header: Header, frame: int) -> str:
     """When a frame is, e.g. ``t = 12 s``."""
     axis = header.time_axis
     step = header.frame_spacing if axis is None else header.spacing[axis]
-    units = header.units.get("time" if axis is None else "length", "")
     before = header.start_time / header.frame_spacing  # frames, as a spacetime counts in lengths
-    factor, unit = scale((abs(before) + header.frames) * step, units)
+    factor, unit = scale((abs(before) + header.frames) * step, header.time_unit)
     return f"t = {(before + frame) * step * factor:.4g}{unit and ' ' + unit}"
 
 

@@ -17,6 +17,11 @@ def smoke(tmp_path_factory):
     return make_run(tmp_path_factory.mktemp("smoke"), SMOKE, name="resnet", frames_in=2)
 
 
+@pytest.fixture(scope="module")
+def evaluation(smoke):
+    return evaluate(smoke, windows=1)[0]
+
+
 def test_few_windows_for_observers_are_told(smoke):
     """At most four batches are seen by other observers; errors of one step are of all windows."""
     with smoke.source("test") as source:
@@ -24,9 +29,18 @@ def test_few_windows_for_observers_are_told(smoke):
         assert evaluator.symmetry(range(18)).observers.windows == 4
 
 
-def test_lifetimes_in_the_table(smoke):
+def test_borders_are_no_violation(evaluation):
+    """Where borders are seen from everywhere, the summary is about the point group alone."""
+    seen = replace(evaluation.symmetry, translation=0.3, point_group=2e-16, interior=False)
+    text = table(replace(evaluation, symmetry=seen))
+    assert "Rotations and reflections of the grid hold to 2e-16." in text
+    text = table(replace(evaluation, symmetry=replace(seen, interior=True)))
+    assert "Exact symmetries are missed by 30 %." in text
+    assert "\ntime [s] " in table(replace(evaluation, data=replace(evaluation.data, time_unit="s")))
+
+
+def test_lifetimes_in_the_table(evaluation):
     """A rollout that is too short to tell says so."""
-    evaluation, _ = evaluate(smoke, windows=1)
     rollout = replace(
         evaluation.rollout,
         correlation_frames=None,

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cscnn._util.checks import check_choice
 from cscnn._util.files import check_folder, check_output
 from cscnn._util.modules import named_classes
 from cscnn.data.files import Progress, silent
@@ -38,7 +37,7 @@ def export(
         format: ``the_well``, ``vtk`` or ``netcdf``.
         trajectories: places in the source; by default all.
         overwrite: replace files that exist, which are an error otherwise.
-        progress: told how many trajectories are written.
+        progress: called with what is done, and how many trajectories of how many.
 
     Returns:
         The files to open with the other tool.
@@ -47,8 +46,11 @@ def export(
 
         export(open_fields("data/test.h5"), "paraview", "vtk")
     """
-    check_choice("format", format, tuple(formats()))
-    writer = formats()[format]()
+    known = formats()
+    if format not in known:
+        told = (f"{name} ({_first_line(writer)})" for name, writer in known.items())
+        raise ValueError(f"format must be one of {', '.join(told)}, got {format!r}")
+    writer = known[format]()
     numbers = list(range(len(source)) if trajectories is None else trajectories)
     for number in numbers:
         if not 0 <= number < len(source):
@@ -65,6 +67,12 @@ def export(
         check_output(path, inputs=inputs, overwrite=overwrite)
     writer.write(source, paths, numbers, progress)
     return paths
+
+
+def _first_line(writer: type[Writer]) -> str:
+    """What a format is, in the middle of a sentence."""
+    line = (writer.__doc__ or "").partition("\n")[0].rstrip(".")
+    return line[:1].lower() + line[1:]
 
 
 __all__ = ["Writer", "export", "formats"]

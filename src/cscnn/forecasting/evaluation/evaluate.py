@@ -33,7 +33,7 @@ def evaluate(
     quiet: bool = True,
     stride: int | None = None,
 ) -> tuple[Evaluation, Samples]:
-    """Measure a forecaster: the same numbers each time, those of cost aside.
+    """Measure a forecaster. All numbers but those of cost are reproducible.
 
     Args:
         forecaster: in eval mode; or a run, its folder, or the file of a forecaster.
@@ -116,6 +116,7 @@ def _data_info(
         windows=windows,
         rollouts=rollouts,
         stride=evaluator.stride,
+        time_unit=source.header.time_unit,
     )
 
 

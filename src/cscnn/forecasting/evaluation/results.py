@@ -244,7 +244,10 @@ class ModelInfo:
 
 @dataclass(frozen=True)
 class DataInfo:
-    """On which data: the file, how many windows and rollouts, and the stride between frames."""
+    """On which data: the file, how many windows and rollouts, and the stride between frames.
+
+    ``time_unit`` is that of all times, such as ``"s"``; empty if the file does not state it.
+    """
 
     path: str
     split: str
@@ -252,6 +255,7 @@ class DataInfo:
     windows: int
     rollouts: int
     stride: int = 1
+    time_unit: str = ""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ def table(evaluation: Evaluation) -> str:
             _head(evaluation),
             verdict(evaluation),
             _one_step(evaluation.one_step),
-            _rollout(evaluation.rollout),
+            _rollout(evaluation.rollout, evaluation.data.time_unit),
             _lifetimes(evaluation.rollout),
             *_quantities(evaluation.rollout),
             *_laws(evaluation.rollout),
@@ -71,12 +71,14 @@ def verdict(evaluation: Evaluation) -> str:
 
 def _held(symmetry: SymmetryErrors) -> str:
     """How exactly a network has the symmetries that can be exact."""
-    missed = max(symmetry.translation, symmetry.point_group)
     if not math.isfinite(symmetry.translation + symmetry.point_group):
         return "Symmetries could not be measured"
+    title, missed = "Exact symmetries", max(symmetry.translation, symmetry.point_group)
+    if not symmetry.interior:  # translations change what is seen beyond borders, in any network
+        title, missed = "Rotations and reflections of the grid", symmetry.point_group
     if missed < EXACT:
-        return f"Exact symmetries hold to {missed:.0e}"
-    return f"Exact symmetries are missed by {missed:.0%}"
+        return f"{title} hold to {missed:.0e}"
+    return f"{title} are missed by {_share(missed)}"
 
 
 def _share(value: float) -> str:
@@ -95,14 +97,14 @@ def _one_step(one_step: OneStepErrors) -> str:
     return _aligned(rows)
 
 
-def _rollout(rollout: RolloutErrors) -> str:
+def _rollout(rollout: RolloutErrors, unit: str) -> str:
     count = len(rollout.steps)
     # about equally spaced, the last one included
     chosen = sorted({round(i * (count - 1) / (SHOWN - 1)) for i in range(SHOWN)})
     rows: Rows = [("rollout", *(f"step {rollout.steps[i]}" for i in chosen))]
     error = rollout.spread["relative_l2"]
     for title, values in (
-        ("time", rollout.times),
+        ("time" + f" [{unit}]" * bool(unit), rollout.times),
         ("mse", rollout.mse),
         ("relative_l2", rollout.relative_l2),
         ("  a tenth of trajectories below", error.low),
@@ -174,7 +176,10 @@ def _symmetry(symmetry: SymmetryErrors) -> list[str]:
     if extent := " × ".join(str(2 * n + 1) for n in symmetry.receptive_field):
         text += f"\nreceptive field: {extent} points"
     if not symmetry.interior:
-        text += "\nIt reaches the borders from every point: they add to the translation error."
+        text += (
+            "\nIt reaches the borders from every point. So the translation error is that of the "
+            "borders:\nno network commutes with a shift that brings other borders into view."
+        )
     return [text] if symmetry.observers is None else [text, _observers(symmetry.observers)]
 
 

@@ -207,8 +207,9 @@ def run(arguments: Sequence[str]) -> int:
     name = "valid_loss" if "valid_loss" in best else "train_loss"
     data = config.data
     split = "" if data.test else " --split valid" if data.valid else " --data FILE"
+    epochs = "1 epoch" if len(rows) == 1 else f"{len(rows)} epochs"
     print(
-        f"{finished.path}: {len(rows)} epochs, best {name} {best[name]:.4g} "
+        f"{finished.path}: {epochs}, best {name} {best[name]:.4g} "
         f"in epoch {best['epoch']:.0f}; next: cscnn evaluate {finished.path}{split}"
     )
     return 0

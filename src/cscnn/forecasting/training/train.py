@@ -53,7 +53,7 @@ FREE = ("accelerator", "devices", "nodes", "strategy", "epochs", "progress", "lo
 
 
 def train(config: TrainConfig, units: Units | None = None, *, overwrite: bool = False) -> Run:
-    """Train, or go on with what an interrupted run of the same configuration has done.
+    """Train, or resume an interrupted run of the same configuration.
 
     Checkpoints are written after each epoch. A run that was killed repeats the epoch it was in; on
     the same machine the final weights are the same to the last bit.
@@ -61,7 +61,7 @@ def train(config: TrainConfig, units: Units | None = None, *, overwrite: bool = 
     Args:
         config: what to do.
         units: in which the network shall compute; by default fitted to the training data.
-        overwrite: begin anew, in place of a run that is in the folder. Its files are removed when
+        overwrite: start over, in place of a run that is in the folder. Its files are removed when
             all is ready.
     """
     config.check()

@@ -69,6 +69,7 @@ class Axis:
     stop: float
     log: bool = False
     names: tuple[str, ...] = ()
+    whole: bool = False  #: whether only whole numbers are marked, as of steps
 
     def __call__(self, value: float) -> float:
         """Position of a number."""
@@ -84,6 +85,7 @@ class Axis:
             rough = (self.high - self.low) / 7
             unit = 10 ** math.floor(math.log10(rough))
             step = next(m * unit for m in (1, 2, 5, 10) if m * unit >= 0.999 * rough)
+            step = max(step, 1) if self.whole else step
             first = math.ceil(self.low / step - 1e-9)
             last = math.floor(self.high / step + 1e-9)
             return [(i * step, f"{i * step:.6g}") for i in range(first, last + 1)]
@@ -185,7 +187,8 @@ def line_chart(
     ys = [y for s in drawn for _, y in s.points(log)]
     ys += [y for s in drawn for _, low, high in s.band(log) for y in (low, high)]
     low, high = (-0.4, len(names) - 0.6) if names else _range(xs, False)
-    x_axis = Axis(low, high, Chart.left, Chart.right, names=names)
+    whole = all(float(x).is_integer() for x in xs)
+    x_axis = Axis(low, high, Chart.left, Chart.right, names=names, whole=whole)
     y_axis = Axis(*_range(ys, log, pad=True), Chart.bottom, TOP, log)
     return Chart(
         title,

@@ -54,6 +54,11 @@ class Contents:
         return self.config.model.name if self.evaluation is None else self.evaluation.model.name
 
     @property
+    def time_unit(self) -> str:
+        """Of all times; empty if it is not known."""
+        return "" if self.evaluation is None else self.evaluation.data.time_unit
+
+    @property
     def parameters(self) -> int | None:
         """Of the network."""
         return None if self.evaluation is None else self.evaluation.model.parameters

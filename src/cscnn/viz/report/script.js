@@ -40,7 +40,7 @@ function viewer(root) {
 
   function moment(before) {
     if (!slider) return "";
-    return `${before}step ${data.steps[frame]}, t = ${short(data.times[frame])}`;
+    return `${before}step ${data.steps[frame]}, t = ${short(data.times[frame])} ${data.unit}`.trimEnd();
   }
 
   function gradient(map) {

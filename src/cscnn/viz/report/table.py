@@ -141,16 +141,18 @@ def _rollout(runs: Sequence[Contents]) -> list[Row]:
         for run in runs
     )
     last = _each(runs, lambda e: e.rollout.relative_l2[-1] if e.rollout.relative_l2 else None)
+    units = {run.time_unit for run in runs if run.evaluation is not None}
+    unit = f" [{units.pop()}]" if len(units) == 1 and units != {""} else ""
     return [
         Row("relative L² error of the last step", last, percent, persistence=persistence),
         Row(
-            "time until the correlation is below 0.8",
+            f"time until the correlation is below 0.8{unit}",
             [_lifetime(run, lambda r: r.correlation_frames) for run in runs],
             _when,
             1,
         ),
         Row(
-            "time until persistence is better",
+            f"time until persistence is better{unit}",
             [_lifetime(run, lambda r: r.persistence_frames) for run in runs],
             _when,
             1,

@@ -31,6 +31,7 @@ class Viewer:
         runs: their positions on the page.
         quantities: what can be chosen.
         steps, times: of the frames; a diagram of space and time has only one, without either.
+        unit: of the times; empty if it is not known.
         aspect: width by height of a plane.
         notes: what was left out.
         diagram: whether the planes are diagrams of space and time.
@@ -40,6 +41,7 @@ class Viewer:
     quantities: list[Quantity]
     steps: list[int]
     times: list[float]
+    unit: str
     aspect: float
     notes: list[str]
     diagram: bool
@@ -54,7 +56,12 @@ class Viewer:
     @cached_property
     def data(self) -> dict[str, Any]:
         """What the script reads."""
-        return {"steps": self.steps, "times": self.times, **encode(self.quantities)}
+        return {
+            "steps": self.steps,
+            "times": self.times,
+            "unit": self.unit,
+            **encode(self.quantities),
+        }
 
 
 def forecasts(runs: Sequence[Contents]) -> Section:
@@ -110,7 +117,8 @@ def make_viewer(runs: Sequence[Contents], chosen: list[int], budget: int = BUDGE
     aspect = _aspect(task, quantities[0].targets[0], diagram)
     times = [] if diagram else [float(samples[0].times[i]) for i in steps]
     numbers = [] if diagram else [int(i) + 1 for i in steps]
-    return Viewer(chosen, shown, numbers, times, aspect, notes, diagram)
+    unit = runs[chosen[0]].time_unit
+    return Viewer(chosen, shown, numbers, times, unit, aspect, notes, diagram)
 
 
 def _aspect(task: Task, planes: np.ndarray, diagram: bool) -> float:
