@@ -88,7 +88,7 @@ def unrolled_works(name: str, unroll: Unroll, params: int = 30_000) -> dict[str,
     generator = torch.Generator().manual_seed(0)
     fields = {
         f.name: torch.randn(
-            8, task.frames_in + unroll.steps, 32, 32, task.algebra.grade_sizes[f.grade],
+            8, task.frames_in + unroll.steps, 32, 32, task.algebra.size(f.grade),
             generator=generator,
         )
         for f in task.fields

@@ -79,8 +79,9 @@ def well_file(path, dim=2, boundaries=("periodic", "wall", "open"), n=2, nt=6):
         shape = (n,) * sample + (nt,) * time
         shape += tuple(s for s, varies in zip(grid, dims, strict=True) if varies)
         values = rng.standard_normal(shape + (dim,) * order).astype(np.float32)
-        if attributes.get("antisymmetric"):
-            values = values - values.swapaxes(-1, -2)
+        if order == 2:
+            sign = attributes.get("symmetric", 0) - attributes.get("antisymmetric", 0)
+            values = values + np.float32(sign) * values.swapaxes(-1, -2)
         found = group.create_dataset(name, data=values)
         found.attrs.update(dim_varying=dims, sample_varying=sample, time_varying=time)
         found.attrs.update(attributes)

@@ -79,7 +79,10 @@ def test_impossible_headers(changes: dict, message: str) -> None:
         ({"fields": ("a",)}, r"fields of a header must be a tuple of Field, got \('a',\)"),
         ({"given": ("a",)}, "given of a header must be a tuple of Given"),
         ({"backgrounds": ("a",)}, "backgrounds of a header must be a tuple of Background"),
-        ({"fields": (Field("a", "0"),)}, "the grade of a must be of type int, got '0'"),
+        (
+            {"fields": (Field("a", "0"),)},
+            "the grade of a must be an integer or 'symmetric', got '0'",
+        ),
         ({"frames": "3"}, "frames of a header must be an integer, got '3'"),
         ({"grid": 4}, "grid must list the points per axis of space, got 4"),
         ({"grid": (4.0, 6)}, "grid of a header must be an integer, got 4.0"),

@@ -113,14 +113,6 @@ def test_axial_fields(tmp_path):
         open_fields(path, fields=["velocity"], grades={"velocity": 3})
 
 
-def test_symmetric_tensors_are_no_multivectors(tmp_path):
-    path = well_file(tmp_path / "w.hdf5")
-    with pytest.raises(ValueError, match=r"w\.hdf5: field strain .* in no grade.*fields=\['dens"):
-        open_fields(path)
-    with pytest.raises(ValueError, match=r"no field 'stress', only density"):
-        open_fields(path, fields=["stress"])
-
-
 def mask(file, name, *index, value=False):
     file[f"boundary_conditions/{name}/mask"][index] = value
 

@@ -262,7 +262,7 @@ def test_a_network_hears_the_time_between_frames(source):
 def test_transforms_keep_what_is_told(source, transform):
     units = Units.fit(source, stride=(1, 4))
     still = Windows(source, stride=(1, 4), seed=5)
-    noise, symmetry = RandomNoise(units, 0.1), RandomSymmetry(still.task)
+    noise, symmetry = RandomNoise(still.task, units, 0.1), RandomSymmetry(still.task)
     change = symmetry if transform == "symmetry" else noise
     moved = Windows(source, stride=(1, 4), seed=5, transform=change)
     for index in range(8):

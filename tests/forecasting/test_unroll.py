@@ -155,7 +155,7 @@ def test_windows_have_a_target_for_every_step():
 
 def noisy(seed=0, epoch=0, deviation=0.1):
     task = Task.from_header(HEADER)
-    noise = RandomNoise(Units({"smoke": 2.0, "velocity": 30.0}), deviation)
+    noise = RandomNoise(task, Units({"smoke": 2.0, "velocity": 30.0}), deviation)
     transforms = InTurn((RandomSymmetry(task), noise))
     windows = Windows(Memory(), task, seed=seed, transform=transforms, dtype=torch.float64)
     windows.set_epoch(epoch)
@@ -183,7 +183,7 @@ def test_what_noise_does_not_tell_apart():
     """Its covariance is that of rotated noise; boosts change it, as the docstring says."""
     task = Task("light", (1, -1, -1), (Field("faraday", 2),), 1, time_axis=0)
     empty = {"faraday": torch.zeros(1, 200, 200, 3, dtype=torch.float64)}
-    noise = RandomNoise(Units({"faraday": 2.0}), 0.5)
+    noise = RandomNoise(task, Units({"faraday": 2.0}), 0.5)
     window = noise(Window(empty, empty, torch.empty(0, 8)), np.random.default_rng(0))
     x = window.known["faraday"].flatten(0, 2)
     blades = task.algebra.grade_slice(2)

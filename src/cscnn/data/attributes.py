@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cscnn.data.fields import KINDS
+from cscnn.algebra.clifford import SYMMETRIC
+from cscnn.data.fields import KINDS, grade_folder
 from cscnn.data.header import Header
 
 #: Parts of a header that are written as datasets, or as their shapes.
@@ -51,16 +52,16 @@ def read_header(file: Any) -> Header:
             value = value.item()
         values[name] = value
     values["time_axis"] = None if values["time_axis"] < 0 else values["time_axis"]
-    grades = range(len(values["metric"]) + 1)
+    grades = (*range(len(values["metric"]) + 1), SYMMETRIC)
     listed = [
         (name, grade, dataset)
         for grade in grades
-        for name, dataset in file.get(f"grade{grade}", {}).items()
+        for name, dataset in file.get(grade_folder(grade), {}).items()
     ]
     stored = {name: (grade, dataset) for name, grade, dataset in listed}
     names = [str(name) for name in file.attrs.get("fields", ())]
     if not names or sorted(names) != sorted(name for name, *_ in listed):
-        there = [f"grade{grade}/{name}" for name, grade, _ in listed]
+        there = [f"{grade_folder(grade)}/{name}" for name, grade, _ in listed]
         raise ValueError(f"attribute fields lists {names}, but the file holds {there}")
     values["fields"] = [
         {"name": n, "grade": stored[n][0], "units": stored[n][1].attrs["units"]} for n in names
@@ -76,7 +77,7 @@ def read_header(file: Any) -> Header:
         {
             name: {"name": name, "grade": grade, "components": dataset[:].tolist()}
             for grade in grades
-            for name, dataset in file.get(f"backgrounds/grade{grade}", {}).items()
+            for name, dataset in file.get(f"backgrounds/{grade_folder(grade)}", {}).items()
         },
     )
     values["given"] = _ordered(
@@ -86,7 +87,7 @@ def read_header(file: Any) -> Header:
             name: {"name": name, "grade": grade, "kind": kind, "units": dataset.attrs["units"]}
             for kind in KINDS
             for grade in grades
-            for name, dataset in file.get(f"{kind}/grade{grade}", {}).items()
+            for name, dataset in file.get(f"{kind}/{grade_folder(grade)}", {}).items()
         },
     )
     return Header.from_dict(values)

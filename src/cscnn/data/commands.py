@@ -280,6 +280,8 @@ def _maker(entry: dict[str, Any]) -> str:
 
 def _describe(entry: dict[str, Any]) -> str:
     """A file for people."""
+    from cscnn.data.fields import grade_text
+
     metric = "".join("+" if s > 0 else "-" for s in entry["metric"])
     length, time = (
         unit if (unit := entry["units"].get(name, "")) != "1" else "" for name in ("length", "time")
@@ -298,14 +300,14 @@ def _describe(entry: dict[str, Any]) -> str:
         + (f", from t = {entry['start_time']:g} {time}".rstrip() if entry["start_time"] else ""),
     ]
     for field in entry["fields"]:
-        lines.append(f"  field       {field['name']}: grade {field['grade']}, {field['units']}")
+        grade = grade_text(field["grade"])
+        lines.append(f"  field       {field['name']}: {grade}, {field['units']}")
     for given in entry["given"]:
-        lines.append(
-            f"  {given['kind']:<12}{given['name']}: grade {given['grade']}, {given['units']}"
-        )
+        grade = grade_text(given["grade"])
+        lines.append(f"  {given['kind']:<12}{given['name']}: {grade}, {given['units']}")
     for background in entry["backgrounds"]:
         lines.append(
-            f"  background  {background['name']}: grade {background['grade']}, "
+            f"  background  {background['name']}: {grade_text(background['grade'])}, "
             f"{tuple(background['components'])}"
         )
     if entry["staggering"]:

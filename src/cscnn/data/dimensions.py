@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from cscnn.data.fields import grade_folder
 from cscnn.data.header import Header
 from cscnn.data.source import hdf5
 
 #: Names that are taken in files, or by other axes.
 TAKEN = re.compile(
     "trajectory|time|point|points|positions|weights|byte|index|checksum|static|forcing|constant|"
-    r"backgrounds|(axis|component|grade)\d*"
+    r"backgrounds|symmetric|component_symmetric|(axis|component|grade)\d*"
 )
 #: How netCDF marks a dimension whose scale holds no coordinates.
 NO_VALUES = "This is a netCDF dimension but not a netCDF variable."
@@ -55,9 +56,9 @@ def _axis_names(header: Header) -> tuple[str, ...]:
     )
 
 
-def component_name(grade: int) -> str:
+def component_name(grade: int | str) -> str:
     """The name of the axis of components of a grade."""
-    return f"component{grade}"
+    return f"component_{grade}" if isinstance(grade, str) else f"component{grade}"
 
 
 def dimensions(header: Header, name: str) -> tuple[str, ...]:
@@ -99,9 +100,8 @@ def coordinates(header: Header, indices: Sequence[int]) -> dict[str, Coordinate]
             found[time_name(header)] = Coordinate(frame_times(header), length)
     else:
         found["axis"] = Coordinate(np.array(space_names(header)))
-    for grade in sorted({q.grade for q in (*header.quantities, *header.backgrounds)}):
-        blades = header.algebra.blade_names[header.algebra.grade_slice(grade)]
-        found[component_name(grade)] = Coordinate(np.array(blades))
+    for grade in sorted({q.grade for q in (*header.quantities, *header.backgrounds)}, key=str):
+        found[component_name(grade)] = Coordinate(np.array(header.components(grade)))
     return found
 
 
@@ -145,5 +145,5 @@ def _all_axes(
     if "points" in file:
         yield file["points"], ("trajectory",)
     for background in header.backgrounds:
-        stored = file[f"backgrounds/grade{background.grade}/{background.name}"]
+        stored = file[f"backgrounds/{grade_folder(background.grade)}/{background.name}"]
         yield stored, (component_name(background.grade),)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cscnn._util.checks import check_choice, check_type
+import torch
+
+from cscnn._util.checks import check_choice
 from cscnn.algebra import CliffordAlgebra
+from cscnn.algebra.clifford import SYMMETRIC
 
 #: Boundaries and the padding mode that suits them.
 BOUNDARIES = {"periodic": "circular", "wall": "wall", "open": "zeros"}
@@ -15,10 +18,14 @@ BOUNDARIES = {"periodic": "circular", "wall": "wall", "open": "zeros"}
 
 @dataclass(frozen=True)
 class Quantity:
-    """What has a name and a grade: a scalar 0, a vector 1, a magnetic field (bivector) 2."""
+    """What has a name and a grade: a scalar 0, a vector 1, a magnetic field (bivector) 2.
+
+    A symmetric tensor T^ij such as a stress has the grade ``"symmetric"``. Its components are those
+    of the matrix, row by row: dim² numbers.
+    """
 
     name: str
-    grade: int
+    grade: int | str
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,7 @@ class Given(Quantity):
 
 @dataclass(frozen=True)
 class Background(Quantity):
-    """A constant that is the same in all trajectories: gravity, a wall normal.
+    """A constant that is the same in all trajectories: gravity, a wall normal, a mean stress.
 
     Given to the model as an input channel it transforms with the data, and the map is equivariant
     again. One that differs between trajectories is a `Given` of kind ``"constant"``.
@@ -108,9 +115,36 @@ class Cloud:
             )
 
 
+def algebra_of(metric: Sequence[int], quantities: Iterable[Quantity]) -> CliffordAlgebra:
+    """The Clifford algebra of a metric, with symmetric tensors if one of the quantities is one."""
+    tensors = [q.name for q in quantities if q.grade == SYMMETRIC]
+    if tensors and len(metric) == 1:
+        raise ValueError(
+            f"{tensors[0]} is a symmetric tensor on one axis, metric {tuple(metric)}: there it has "
+            "one component and is a scalar, give it grade 0"
+        )
+    return CliffordAlgebra(metric, symmetric=bool(tensors))
+
+
+def grade_folder(grade: int | str) -> str:
+    """The name of a grade in files, e.g. ``grade1`` or ``symmetric``."""
+    return grade if isinstance(grade, str) else f"grade{grade}"
+
+
+def grade_text(grade: int | str) -> str:
+    """The name of a grade for people."""
+    return f"{grade} tensor" if isinstance(grade, str) else f"grade {grade}"
+
+
+def matrix_names(axes: Sequence[str]) -> tuple[str, ...]:
+    """Names of the components of a matrix, row by row, e.g. ``("xx", "xy", "yx", "yy")``."""
+    between = "" if all(len(axis) == 1 for axis in axes) else "_"
+    return tuple(between.join((row, column)) for row in axes for column in axes)
+
+
 def check_fields(
     owner: str,
-    algebra: CliffordAlgebra,
+    metric: Sequence[int],
     fields: Sequence[Field],
     backgrounds: Sequence[Background] = (),
     given: Sequence[Given] = (),
@@ -119,6 +153,8 @@ def check_fields(
 
     Args:
         owner: what needs the fields, for the error message, e.g. ``"a header"``.
+        metric: one sign per axis.
+        fields, backgrounds, given: of the owner.
     """
     for title, entries, kind in (
         ("fields", fields, Field),
@@ -142,17 +178,29 @@ def check_fields(
             f"{twice[0]!r} twice: fields {names}, backgrounds {[b.name for b in backgrounds]}, "
             f"given {[g.name for g in given]}"
         )
-    for name, grade in ((q.name, q.grade) for q in quantities):
-        check_type(f"the grade of {name}", grade, int)
+    algebra = algebra_of(metric, quantities)
+    for name, grade in ((q.name, q.grade) for q in quantities if q.grade != SYMMETRIC):
+        if isinstance(grade, bool) or not isinstance(grade, int):
+            raise TypeError(f"the grade of {name} must be an integer or 'symmetric', got {grade!r}")
         if not 0 <= grade <= algebra.dim:
-            raise ValueError(f"{name} has grade {grade}, {algebra} has 0..{algebra.dim}")
+            hint = f"; a symmetric tensor has {SYMMETRIC!r}" if grade == algebra.dim + 1 else ""
+            raise ValueError(f"{name} has grade {grade}, {algebra} has 0..{algebra.dim}{hint}")
     for background in backgrounds:
-        size = algebra.grade_sizes[background.grade]
-        if len(background.components) != size:
-            raise ValueError(
-                f"background {background.name} of grade {background.grade} has {size} components, "
-                f"got {background.components}"
-            )
+        _check_background(background, algebra)
+
+
+def _check_background(background: Background, algebra: CliffordAlgebra) -> None:
+    """Raise unless components are complete, and those of a symmetric tensor symmetric."""
+    size = algebra.size(background.grade)
+    if len(background.components) != size:
+        raise ValueError(
+            f"background {background.name} of grade {background.grade} has {size} components, "
+            f"got {background.components}"
+        )
+    try:
+        algebra.embed(torch.tensor(background.components, dtype=torch.float64), background.grade)
+    except ValueError as error:
+        raise ValueError(f"background {background.name}: {error}") from error
 
 
 def check_name(name: object) -> None:

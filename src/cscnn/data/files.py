@@ -21,9 +21,17 @@ from cscnn._util.files import replacing
 from cscnn._util.resources import check_disk
 from cscnn.data.attributes import read_header, write_header
 from cscnn.data.dimensions import label_axes
+from cscnn.data.fields import grade_folder, grade_text
 from cscnn.data.header import Header
 from cscnn.data.layouts import Layout, PointLayout, dataset_name, new_layout, stored_layout
 from cscnn.data.source import HDF5Source, Trajectory, check_range, hdf5
+from cscnn.data.trajectories import (
+    ROUNDING,
+    as_arrays,
+    check_names,
+    check_trajectory,
+    symmetric_parts,
+)
 
 FORMAT = "cscnn fields"
 FORMAT_VERSIONS = (1, 2)  #: on a grid, on points
@@ -154,7 +162,7 @@ def _create(
     file.create_dataset("index", data=np.asarray(indices, np.int64))
     file.create_dataset("checksum", (len(indices), 16), np.uint8)
     for background in header.backgrounds:
-        name = f"backgrounds/grade{background.grade}/{background.name}"
+        name = f"backgrounds/{grade_folder(background.grade)}/{background.name}"
         file.create_dataset(name, data=np.asarray(background.components, np.float64))
     options: dict[str, Any] = {}
     if compression != "none":
@@ -169,7 +177,7 @@ def _create(
             **(options if stored["chunks"] else {}),
         )
     for field in header.quantities:
-        datasets[field.name].attrs["components"] = _blades(header, field.grade)
+        datasets[field.name].attrs["components"] = list(header.components(field.grade))
         datasets[field.name].attrs["units"] = field.units
     file.attrs["header_checksum"] = header_checksum(read_header(file), indices)
     return datasets
@@ -190,14 +198,14 @@ def _fill(
         if count == len(indices):
             raise ValueError(f"expected {count} trajectories, one for each index, got more")
         index = indices[count]
-        arrays = _arrays(trajectory, index)
-        _check_real(arrays, index)
-        _check_names(header, arrays, index)
+        arrays = as_arrays(trajectory, index)
+        check_names(header, arrays, index)
         stored = {
             name: np.ascontiguousarray(a, stored_type(header, name, dtype))
             for name, a in arrays.items()
         }
-        _check_trajectory(header, stored, index)
+        check_trajectory(header, stored, index, rounding=ROUNDING)
+        stored |= symmetric_parts(header, stored)
         with _disk_errors():
             layout.store(datasets, count, stored)
             file["checksum"][count] = checksum(stored)
@@ -207,71 +215,6 @@ def _fill(
     with _disk_errors():
         layout.finish(file)
         label_axes(file, header, indices, datasets)
-
-
-def _blades(header: Header, grade: int) -> list[str]:
-    """Names of the components of a grade."""
-    return list(header.algebra.blade_names[header.algebra.grade_slice(grade)])
-
-
-def _arrays(trajectory: Trajectory, index: int) -> Trajectory:
-    """The arrays of a trajectory; lists and tensors count as arrays."""
-    if not isinstance(trajectory, Mapping):
-        kind = type(trajectory).__name__
-        raise TypeError(f"trajectory {index} must be a mapping name -> array, got {kind}")
-    arrays = {}
-    for name, values in trajectory.items():
-        try:
-            arrays[name] = np.asarray(values)
-        except (ValueError, TypeError, RuntimeError) as error:
-            kind = type(values).__name__
-            raise TypeError(
-                f"trajectory {index}, field {name} must be an array, got {kind}: {error}"
-            ) from error
-    return arrays
-
-
-def _check_real(trajectory: Trajectory, index: int) -> None:
-    """Raise unless arrays hold real numbers: an imaginary part would be dropped."""
-    for name, array in trajectory.items():
-        if array.dtype.kind not in "fiub":
-            raise ValueError(
-                f"trajectory {index}, field {name} must hold real numbers, got {array.dtype}: "
-                "store real and imaginary parts as two fields"
-            )
-
-
-def _check_names(header: Header, trajectory: Trajectory, index: int) -> None:
-    """Raise unless a trajectory has all fields of the header, all that is given, and its place."""
-    expected = {*(q.name for q in header.quantities), *header.place}
-    if set(trajectory) != expected:
-        raise ValueError(
-            f"trajectory {index} has fields {sorted(trajectory)}, expected {sorted(expected)}"
-        )
-
-
-def _check_trajectory(header: Header, trajectory: Trajectory, index: int) -> None:
-    """Raise unless a trajectory has the shapes of the header and finite numbers."""
-    points = 1
-    if header.place and trajectory["positions"].ndim:
-        points = max(1, len(trajectory["positions"]))
-    for name, array in trajectory.items():
-        if array.shape != (shape := header.shape(name, points)):
-            raise ValueError(
-                f"trajectory {index}, field {name}: shape {array.shape}, expected {shape}"
-                + ": add the axis of components, x[..., None]" * (array.shape == shape[:-1])
-            )
-        if not np.isfinite(array).all():
-            bad = int((~np.isfinite(array)).sum())
-            raise ValueError(
-                f"trajectory {index}, field {name}: {bad} of {array.size} numbers are NaN or "
-                f"infinite as {array.dtype}"
-            )
-        if name == "weights" and name in header.place and array.min() <= 0:
-            raise ValueError(
-                f"trajectory {index}: weights are shares of a volume and must be positive, got "
-                f"{array.min()}"
-            )
 
 
 class FieldFile(HDF5Source):
@@ -321,10 +264,10 @@ class FieldFile(HDF5Source):
         for field in self.header.quantities:
             stored = file[dataset_name(self.header, field.name)]
             components = [str(name) for name in stored.attrs.get("components", ())]
-            if components != (blades := _blades(self.header, field.grade)):
+            if components != (names := list(self.header.components(field.grade))):
                 raise ValueError(
-                    f"field {field.name} has components {components}, but grade {field.grade} of "
-                    f"metric {self.header.metric} has {blades}"
+                    f"field {field.name} has components {components}, but "
+                    f"{grade_text(field.grade)} of metric {self.header.metric} has {names}"
                 )
         if file["checksum"].shape != (len(self.indices), 16):
             raise ValueError(f"checksum has shape {file['checksum'].shape}")
@@ -390,7 +333,7 @@ def find_damage(path: Path, progress: Progress = silent) -> Iterator[str]:
             progress(path.name, number, len(file))
             try:
                 trajectory = file.everything(number)
-                _check_trajectory(file.header, trajectory, index)
+                check_trajectory(file.header, trajectory, index)
             except (OSError, ValueError) as error:
                 yield f"{path}: {error}"
                 continue

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from cscnn._util.checks import check_int, check_positive, check_type
@@ -19,9 +20,11 @@ from cscnn.data.fields import (
     Cloud,
     Field,
     Given,
+    algebra_of,
     check_axes,
     check_boundary,
     check_fields,
+    matrix_names,
 )
 
 
@@ -86,8 +89,8 @@ class Header:
     start_time: float = 0.0
 
     def __post_init__(self) -> None:
+        check_fields("a header", self.metric, self.fields, self.backgrounds, self.given)
         dim = self.algebra.dim
-        check_fields("a header", self.algebra, self.fields, self.backgrounds, self.given)
         check_axes("boundary", self.boundary, dim)
         check_boundary(self.boundary)
         check_positive(spacing=self.spacing, frame_spacing=self.frame_spacing)
@@ -184,10 +187,10 @@ class Header:
             if not isinstance(text, str) or not text.isprintable():
                 raise ValueError(f"texts of a header must be printable, got {text!r}")
 
-    @property
+    @cached_property
     def algebra(self) -> CliffordAlgebra:
-        """The Clifford algebra of the metric."""
-        return CliffordAlgebra(self.metric)
+        """The Clifford algebra of the metric, with symmetric tensors if a quantity is one."""
+        return algebra_of(self.metric, (*self.quantities, *self.backgrounds))
 
     @property
     def time_unit(self) -> str:
@@ -230,12 +233,18 @@ class Header:
             return (points, self.algebra.dim) if name == PLACE[0] else (points,)
         time, space = self.axes_of(name)
         grid = self.grid if self.cloud is None else (points,)
-        components = self.algebra.grade_sizes[self.grade(name)]
+        components = self.algebra.size(self.grade(name))
         return (*((self.frames,) if time else ()), *(grid if space else ()), components)
 
-    def grade(self, name: str) -> int:
+    def grade(self, name: str) -> int | str:
         """Grade of a field or given quantity."""
         return self.quantity(name).grade
+
+    def components(self, grade: int | str) -> tuple[str, ...]:
+        """Names of the components of a grade: blades, or of a symmetric tensor xx, xy, ..."""
+        if isinstance(grade, str):
+            return matrix_names(self.axes)
+        return self.algebra.blade_names[self.algebra.grade_slice(grade)]
 
     def replace(self, **changes: Any) -> Header:
         """The same with some attributes changed."""

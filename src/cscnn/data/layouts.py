@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from cscnn.data.fields import Given
+from cscnn.data.fields import Given, grade_folder
 from cscnn.data.header import Header
 from cscnn.data.source import Trajectory
 
@@ -26,7 +26,7 @@ def dataset_name(header: Header, name: str) -> str:
         return name
     quantity = header.quantity(name)
     folder = f"{quantity.kind}/" if isinstance(quantity, Given) else ""
-    return f"{folder}grade{quantity.grade}/{name}"
+    return f"{folder}{grade_folder(quantity.grade)}/{name}"
 
 
 class Layout(Protocol):

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 from cscnn.algebra.grids import grid_symmetries, move_grid
+from cscnn.data.fields import Quantity
+from cscnn.forecasting.packing import symmetric_part
 from cscnn.forecasting.task import Task
 from cscnn.forecasting.units import Units
 from cscnn.forecasting.windows import Transform, Window
@@ -33,13 +35,11 @@ def transform_fields(task: Task, g: Tensor, fields: Mapping[str, Tensor]) -> dic
         g: (dim, dim), from `task_symmetries`.
         fields: field name -> (..., frames, *space, components).
     """
-    action = task.algebra.action(g)
-    result = {}
+    actions, result = _actions(task, g, task.fields), {}
     for quantity in task.fields:
         x = fields[quantity.name]
-        blades = task.algebra.grade_slice(quantity.grade)
         moved = move_grid(g, x, x.dim() - 1 - task.dim)
-        result[quantity.name] = moved @ action[blades, blades].mT.to(x)
+        result[quantity.name] = moved @ actions[quantity.grade].mT.to(x)
     return result
 
 
@@ -51,15 +51,27 @@ def transform_given(task: Task, g: Tensor, given: Mapping[str, Tensor]) -> dict[
         g: (dim, dim), from `task_symmetries`.
         given: name -> (..., *space, components), or (..., components) for a constant.
     """
-    action = task.algebra.action(g)
-    result = {}
+    actions, result = _actions(task, g, task.given), {}
     for quantity in task.given:
         x = given[quantity.name]
-        blades = task.algebra.grade_slice(quantity.grade)
         if quantity.kind != "constant":
             x = move_grid(g, x, x.dim() - 1 - task.dim)
-        result[quantity.name] = x @ action[blades, blades].mT.to(x)
+        result[quantity.name] = x @ actions[quantity.grade].mT.to(x)
     return result
+
+
+def _actions(task: Task, g: Tensor, quantities: Sequence[Quantity]) -> dict[int | str, Tensor]:
+    """ρ(g) on the components of each grade; those of blades are blocks of one matrix."""
+    algebra = task.algebra
+    actions: dict[int | str, Tensor] = {}
+    whole = algebra.action(g)
+    for grade in {q.grade for q in quantities}:
+        if isinstance(grade, int):
+            span = algebra.grade_slice(grade)
+            actions[grade] = whole[span, span]
+        else:
+            actions[grade] = algebra.action(g, grade)
+    return actions
 
 
 class RandomSymmetry:
@@ -116,20 +128,26 @@ class RandomNoise:
     correct errors of equal size in space and time as this frame sees them. The network itself
     stays equivariant.
 
+    The noise of a symmetric tensor is symmetric: the components of an orthonormal basis of such
+    tensors have one variance, so T^xy has half that of T^xx.
+
     Args:
+        task: whose fields they are.
         units: scales of the fields.
         deviation: standard deviation of the noise, in these units.
     """
 
-    def __init__(self, units: Units, deviation: float):
+    def __init__(self, task: Task, units: Units, deviation: float):
+        self.task = task
         self.scale: dict[str, float] = dict(units.scale)
         self.deviation = deviation
 
     def __call__(self, window: Window, rng: np.random.Generator) -> Window:
         known = {}
-        for name, x in window.known.items():
-            noise = torch.as_tensor(rng.standard_normal(x.shape)).to(x)
-            known[name] = x + self.deviation * self.scale[name] * noise
+        for field in self.task.fields:
+            x = window.known[field.name]
+            noise = symmetric_part(field, torch.as_tensor(rng.standard_normal(x.shape)).to(x))
+            known[field.name] = x + self.deviation * self.scale[field.name] * noise
         return window._replace(known=known)
 
 

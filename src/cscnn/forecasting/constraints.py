@@ -18,6 +18,7 @@ from cscnn._util.jsonform import from_json
 from cscnn._util.suggest import did_you_mean
 from cscnn.calculus import Differences, Projection, Spectral, with_mean
 from cscnn.conv.padding import WALLS, is_odd
+from cscnn.forecasting.packing import grades_of
 from cscnn.forecasting.task import Task
 
 #: By name: grades that it says something of, from the grade of the pseudoscalar.
@@ -121,13 +122,13 @@ class Rule(NamedTuple):
 
     Attributes:
         channel: of the field in a frame: fields of different grades share one, see `Task.pack`.
-        grade: of the field.
+        grades: of the field.
         boundary: of each axis, in terms of `cscnn.calculus`.
         layer: the projection; None to keep the mean.
     """
 
     channel: int
-    grade: int
+    grades: tuple[int, ...]
     boundary: tuple[str, ...]
     layer: Projection | None = None
 
@@ -175,12 +176,12 @@ class Constraints(nn.Module):
                 f"{', '.join(fields)}" + did_you_mean(constraint.field, fields, otherwise="")
             )
         grade = fields[constraint.field].grade
-        same_grade = [name for name, field in fields.items() if field.grade == grade]
-        channel = same_grade.index(constraint.field)
+        grades = grades_of(fields[constraint.field], task.algebra)
+        channel = task.field_channels[[*fields].index(constraint.field)]
         boundary = self._boundary(constraint)
         if kind == "keep_mean":
             self._check_mean(constraint.field, grade, boundary)
-            return Rule(channel, grade, boundary)
+            return Rule(channel, grades, boundary)
         useful = PROJECTIONS[kind](len(self._space))
         if grade not in useful:
             raise ValueError(
@@ -192,14 +193,14 @@ class Constraints(nn.Module):
             staggered = constraint.scheme == "staggered"
             accuracy = 2 if staggered else constraint.accuracy
             scheme = Differences(task.grid_spacing, accuracy, boundary, staggered)
-        layer = Projection(task.algebra, kind, scheme, grades=(grade,), axes=self._space)
-        return Rule(channel, grade, boundary, layer)
+        layer = Projection(task.algebra, kind, scheme, grades=grades, axes=self._space)
+        return Rule(channel, grades, boundary, layer)
 
-    def _check_mean(self, field: str, grade: int, boundary: tuple[str, ...]) -> None:
+    def _check_mean(self, field: str, grade: int | str, boundary: tuple[str, ...]) -> None:
         """Raise if walls negate all components of a field: then no constant can be added."""
         walls = [(axis, boundary[axis]) for axis in self._space if boundary[axis] in WALLS]
         blades = [blade for blade in self.task.algebra.blades if len(blade) == grade]
-        if all(any(is_odd(blade, *wall) for wall in walls) for blade in blades):
+        if blades and all(any(is_odd(blade, *wall) for wall in walls) for blade in blades):
             raise ValueError(
                 f"keep_mean says nothing of field {field} of grade {grade}: boundaries {boundary} "
                 "negate all of its components, so that it has no constant part"
@@ -242,7 +243,7 @@ class Constraints(nn.Module):
         if task.time_axis is not None:
             place = 2 + task.time_axis
             last = last.narrow(place, last.shape[place] - 1, 1)
-        options = {"grades": (rule.grade,), "axes": self._space}
+        options = {"grades": rule.grades, "axes": self._space}
         return with_mean(field, last.to(field), task.algebra, rule.boundary, **options)
 
     @torch.no_grad()

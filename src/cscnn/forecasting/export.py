@@ -16,6 +16,7 @@ from cscnn._util.optional import require
 from cscnn._util.progress import Bar
 from cscnn.forecasting.forecaster import Forecaster
 from cscnn.forecasting.given import split
+from cscnn.forecasting.packing import symmetric_part
 from cscnn.networks import plain_convolutions
 
 SUFFIXES = (".pt2", ".onnx")  #: of torch.export, and of ONNX
@@ -101,8 +102,9 @@ def _example(forecaster: Forecaster, grid: Sequence[int], batch: int) -> tuple[F
     shapes = {f.name: (task.frames_in, *grid) for f in task.fields}
     shapes |= {g.name: kinds[g.kind] for g in task.given}
     noise = {
-        q.name: torch.randn(
-            batch, *shapes[q.name], task.algebra.grade_sizes[q.grade], generator=generator
+        q.name: symmetric_part(
+            q,
+            torch.randn(batch, *shapes[q.name], task.algebra.size(q.grade), generator=generator),
         )
         for q in task.quantities
     }

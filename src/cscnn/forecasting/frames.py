@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cscnn.forecasting.packing import grades_of
 from cscnn.forecasting.task import Task
 
 FramesLike = Mapping[str, Tensor | np.ndarray]  #: what `as_tensors` takes
@@ -48,7 +49,7 @@ def as_tensors(what: str, fields: FramesLike) -> dict[str, Tensor]:
 
 def recent(task: Task, name: str, x: Tensor) -> Tensor:
     """The frames that a forecast sees, of a field (batch, frames, *space, components)."""
-    sizes = {f.name: task.algebra.grade_sizes[f.grade] for f in task.fields}
+    sizes = {f.name: task.algebra.size(f.grade) for f in task.fields}
     size = sizes.get(name)  # unknown names are told elsewhere
     if size is not None and x.dim() > 2 and x.shape[-1] != size:
         hint = ": a scalar needs x[..., None]" if size == 1 else ""
@@ -96,11 +97,9 @@ def base(task: Task, x: Tensor) -> Tensor:
 
 def factors(task: Task, values: Mapping[str, float]) -> Tensor:
     """One number for each field, (channels of an output, *1, blades); zero without data."""
-    shape = (1, 1, *(1,) * (task.grid_axes - (task.time_axis is not None)))
-    frame = task.pack(
-        {
-            f.name: torch.full((*shape, task.algebra.grade_sizes[f.grade]), values[f.name])
-            for f in task.fields
-        }
-    )[0]
+    algebra = task.algebra
+    frame = torch.zeros(task.frame_type.channels, *(1,) * task.grid_axes, algebra.n_blades)
+    for field, channel in zip(task.fields, task.field_channels, strict=True):
+        for grade in grades_of(field, algebra):
+            frame[channel, ..., algebra.grade_slice(grade)] = values[field.name]
     return torch.cat([frame] * (task.output_type.channels // len(frame)))

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from cscnn.forecasting.packing import embed
 from cscnn.forecasting.task import Task
 
 Quantities = Mapping[str, Tensor]  #: name of a given quantity -> tensor
@@ -79,7 +80,7 @@ def pack(task: Task, given: Quantities, batch: int, grid: Sequence[int]) -> Tens
             "static": (batch, *grid),
             "constant": (batch,),
         }[quantity.kind]
-        expected = (*shape, task.algebra.grade_sizes[quantity.grade])
+        expected = (*shape, task.algebra.size(quantity.grade))
         if x.shape != expected:
             raise ValueError(
                 f"what is given as {quantity.name} ({quantity.kind}) must have shape {expected}, "
@@ -89,5 +90,5 @@ def pack(task: Task, given: Quantities, batch: int, grid: Sequence[int]) -> Tens
             x = x.reshape(batch, *(1,) * len(grid), -1).expand(batch, *grid, -1)
         if quantity.kind != "forcing":
             x = x.unsqueeze(1)
-        channels.append(task.algebra.embed(x, quantity.grade))
+        channels.append(embed(quantity, task.algebra, x))
     return torch.cat(channels, 1)

@@ -80,7 +80,7 @@ def weighted_mean(
     """
     shares = {
         f.name: (weights or {}).get(f.name, 1.0)
-        * (task.algebra.grade_sizes[f.grade] if by_components else 1)
+        * (task.algebra.size(f.grade) if by_components else 1)
         for f in task.fields
     }
     norm = sum(shares.values())

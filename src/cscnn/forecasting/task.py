@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,13 +19,14 @@ from cscnn.data.fields import (
     Background,
     Field,
     Given,
+    algebra_of,
     check_axes,
     check_boundary,
     check_fields,
 )
 from cscnn.data.header import Header, check_given
 from cscnn.data.strided import Strides
-from cscnn.forecasting.packing import pack, unpack
+from cscnn.forecasting.packing import embed, grades_of, pack, place_fields, unpack
 from cscnn.forecasting.spaces import check_search, check_space, check_spacing, neighbourhood
 from cscnn.geometry.search import NeighbourSearch
 from cscnn.networks import FieldType, Grid
@@ -94,10 +94,10 @@ class Task:
     points: NeighbourSearch | None = None
 
     def __post_init__(self) -> None:
+        check_fields("a task", self.metric, self.fields, self.backgrounds, self.given)
         dim = self.algebra.dim
         check_int("frames_in", self.frames_in, low=1)
         check_int("frames_out", self.frames_out, low=1)
-        check_fields("a task", self.algebra, self.fields, self.backgrounds, self.given)
         check_given(self.given, self.time_axis)
         if self.time_axis is not None and not 0 <= self.time_axis < dim:
             raise ValueError(f"time_axis must be one of the {dim} axes, got {self.time_axis}")
@@ -175,8 +175,8 @@ class Task:
 
     @cached_property
     def algebra(self) -> CliffordAlgebra:
-        """The Clifford algebra of the metric."""
-        return CliffordAlgebra(self.metric)
+        """The Clifford algebra of the metric, with symmetric tensors if a quantity is one."""
+        return algebra_of(self.metric, (*self.quantities, *self.backgrounds))
 
     @property
     def dim(self) -> int:
@@ -261,16 +261,17 @@ class Task:
     # --- channels ---------------------------------------------------------------------------------
 
     @cached_property
+    def field_channels(self) -> tuple[int, ...]:
+        """Of each field, its channel within a frame."""
+        return place_fields(self.fields, self.algebra)
+
+    @cached_property
     def frame_type(self) -> FieldType:
         """The multivectors of one frame: fields of different grades share one."""
-        counts = Counter(f.grade for f in self.fields)
-        return FieldType(
-            self.algebra,
-            tuple(
-                tuple(sorted(k for k, n in counts.items() if n > channel))
-                for channel in range(max(counts.values()))
-            ),
-        )
+        grades: list[set[int]] = [set() for _ in range(max(self.field_channels) + 1)]
+        for field, channel in zip(self.fields, self.field_channels, strict=True):
+            grades[channel] |= {*grades_of(field, self.algebra)}
+        return FieldType(self.algebra, tuple(tuple(sorted(channel)) for channel in grades))
 
     @cached_property
     def constants(self) -> tuple[Background, ...]:
@@ -300,9 +301,12 @@ class Task:
         """What the network sees: frames, what is given, constants."""
         frames = self.frame_type.grades * self._blocks(self.frames_in)
         given = [
-            (g.grade,) for g in self.given for _ in range(self.span if g.kind == "forcing" else 1)
+            grades_of(g, self.algebra)
+            for g in self.given
+            for _ in range(self.span if g.kind == "forcing" else 1)
         ]
-        return FieldType(self.algebra, (*frames, *given, *((b.grade,) for b in self.constants)))
+        constants = (grades_of(b, self.algebra) for b in self.constants)
+        return FieldType(self.algebra, (*frames, *given, *constants))
 
     @cached_property
     def output_type(self) -> FieldType:
@@ -329,7 +333,7 @@ class Task:
     def constant_multivectors(self) -> Tensor:
         """The constants as multivectors (number of constants, blades)."""
         rows = [
-            self.algebra.embed(torch.tensor(b.components, dtype=torch.float64), b.grade)
+            embed(b, self.algebra, torch.tensor(b.components, dtype=torch.float64))
             for b in self.constants
         ]
         return (torch.stack(rows) if rows else torch.empty(0, self.algebra.n_blades)).float()
@@ -388,5 +392,5 @@ def default_frames(header: Header) -> int:
     return max(1, min(SPACETIME_FRAMES, header.frames // 2))
 
 
-def _signature(task: Task) -> list[tuple[str, int]]:
+def _signature(task: Task) -> list[tuple[str, int | str]]:
     return [(f.name, f.grade) for f in task.fields]

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 STILLS = 4  #: frames of a picture
 ARROWS = 12  #: along the longer side of a panel
+#: Of arrows as matplotlib draws them: those that point, and those that are axes.
+HEADS = {"width": 0.009, "headwidth": 3.5, "headlength": 4, "headaxislength": 3.5}
+NO_HEADS = {"width": 0.013, "headwidth": 0, "headlength": 0, "headaxislength": 0, "pivot": "mid"}
 
 
 def plot_fields(
@@ -32,8 +35,9 @@ def plot_fields(
 ) -> Figure:
     """Stills of a trajectory: a row for each quantity, a column for each frame.
 
-    A scalar is an image; a vector of space is its length and arrows; anything else, such as a
-    bivector, is one image for each component, named by its blade and its axes. The first axis of
+    A scalar is an image; a vector of space is its length and arrows. A symmetric tensor of space is
+    its trace, and the size of its traceless part with lines along the principal axis of largest
+    value. Anything else is one image for each component, named by its blade. The first axis of
     space points right and the second up. Of a third the middle slice is shown, and the title says
     where it is. If time is an axis of the grid, it is what the columns show. Of data on points each
     pixel shows the nearest one.
@@ -146,11 +150,8 @@ def draw(ax: Any, header: Header, panel: Panel, number: int) -> tuple[Any, Any]:
         scale_units="xy",
         scale=panel.limits[1] * panel.image.shape[1] / (1.6 * step * x),
         color="white",
-        width=0.009,
-        headwidth=3.5,
-        headlength=4,
-        headaxislength=3.5,
         minlength=0.5,
+        **(HEADS if panel.heads else NO_HEADS),
     )
     ax.set(xlim=(0, x), ylim=(0, y))
     return image, arrows

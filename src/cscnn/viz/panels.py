@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cscnn.algebra.clifford import SYMMETRIC
 from cscnn.data import Field, Header, Source
+from cscnn.data.trajectories import as_matrices
 
 MAPS = {"signed": "RdBu_r", "positive": "viridis", "error": "PuOr_r"}  #: of colours
 #: of the largest number: a scalar that goes no further below 0 counts as positive
@@ -22,11 +24,12 @@ class Panel:
     Attributes:
         label: its name, with units.
         image: (frames, x, y), or (frames, x) on a line.
-        arrows: (frames, x, y, 2), or None.
+        arrows: (frames, x, y, 2), or None. Then the image is their length in space.
         limits: smallest and largest colour; symmetric about 0 for components, and for a scalar
             with negative numbers that matter.
         extend: which end of the colours stands for larger numbers, as in matplotlib's colour bars.
         error: whether it is the difference of two fields, which has colours of its own.
+        heads: whether arrows point; else they are axes, without heads.
     """
 
     label: str
@@ -35,6 +38,7 @@ class Panel:
     limits: tuple[float, float]
     extend: str
     error: bool = False
+    heads: bool = True
 
     @property
     def signed(self) -> bool:
@@ -54,8 +58,9 @@ def panels(
 ) -> list[Panel]:
     """The panels of fields: one for a scalar or a vector, else one for each component.
 
-    A vector of space is its length and arrows, except on a line. Of three axes of space the last is
-    cut in the middle. Frames are read one at a time.
+    A vector of space is its length and arrows, except on a line. A symmetric tensor is its trace,
+    and the size of its traceless part with principal axes. Of three axes of space the last is cut
+    in the middle. Frames are read one at a time.
     """
     planes: dict[str, list[np.ndarray]] = {field.name: [] for field in fields}
     for frame in frames:
@@ -76,18 +81,40 @@ def plane(values: np.ndarray) -> np.ndarray:
 def split(header: Header, field: Field, values: np.ndarray) -> Iterator[Panel]:
     """The panels of a field (frames, *plane, components)."""
     units = "" if field.units in ("", "1") else f"\n[{field.units}]"
-    if field.grade == 1 and header.time_axis is None and len(header.grid) > 1:
-        length = np.linalg.norm(values, axis=-1)
-        yield Panel(
-            f"|{field.name}|{units}", length, values[..., :2], *colour_limits(length, False)
-        )
-        return
-    algebra = header.algebra
-    for i, blade in enumerate(algebra.blade_names[algebra.grade_slice(field.grade)]):
-        name = f"{field.name} {blade_label(header, blade)}" if field.grade else field.name
+    if header.time_axis is None and len(header.grid) > 1:
+        if field.grade == 1:
+            length = np.linalg.norm(values, axis=-1)
+            limits = colour_limits(length, False)
+            yield Panel(f"|{field.name}|{units}", length, values[..., :2], *limits)
+            return
+        if field.grade == SYMMETRIC:
+            yield from _tensor_panels(field.name, units, as_matrices(values))
+            return
+    for i, component in enumerate(header.components(field.grade)):
+        label = component if isinstance(field.grade, str) else blade_label(header, component)
         image = values[..., i]
-        signed = field.grade > 0 or has_negative(image)
+        signed = field.grade != 0 or has_negative(image)
+        name = f"{field.name} {label}" if field.grade else field.name
         yield Panel(name + units, image, None, *colour_limits(image, signed))
+
+
+def _tensor_panels(name: str, units: str, tensors: np.ndarray) -> Iterator[Panel]:
+    """The trace, and the size of the traceless part with the principal axis of largest value.
+
+    Args:
+        name, units: of the field.
+        tensors: (frames, *plane, dim, dim) of space.
+    """
+    trace = np.trace(tensors, axis1=-2, axis2=-1)
+    limits = colour_limits(trace, has_negative(trace))
+    yield Panel(f"tr {name}{units}", trace, None, *limits)
+    dim = tensors.shape[-1]
+    traceless = tensors - trace[..., None, None] / dim * np.eye(dim)
+    size = np.linalg.norm(traceless, axis=(-2, -1))
+    _, axes = np.linalg.eigh(np.where(np.isfinite(size)[..., None, None], traceless, 0.0))
+    lines = size[..., None] * axes[..., :2, -1]  # the last has the largest value
+    limits = colour_limits(size, False)
+    yield Panel(f"|traceless {name}|{units}", size, lines, *limits, heads=False)
 
 
 def blade_label(header: Header, blade: str) -> str:

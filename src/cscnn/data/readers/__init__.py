@@ -28,7 +28,7 @@ def open_fields(
     *,
     centre: bool | None = None,
     fields: Sequence[str] | None = None,
-    grades: Mapping[str, int] | None = None,
+    grades: Mapping[str, int | str] | None = None,
     forcing: Sequence[str] | None = None,
 ) -> FieldSource:
     """Open trajectories: a file, recognised by its content, or several files as one.
@@ -38,7 +38,8 @@ def open_fields(
             list of files, see `cscnn.data.paths.list_files`.
         centre: PDEArena: average components to cell centres (the default) or leave them staggered.
         fields: The Well: names of the fields and scalars to read; by default all.
-        grades: The Well: grades of fields that are axial, e.g. ``{"magnetic_field": 2}``.
+        grades: The Well: grades of fields that are axial, e.g. ``{"magnetic_field": 2}``, and of
+            tensors whose symmetry the file does not tell, e.g. ``{"strain": "symmetric"}``.
         forcing: The Well: names of fields that change in time but are given, not predicted.
 
     Example:

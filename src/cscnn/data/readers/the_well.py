@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cscnn._util.suggest import did_you_mean
+from cscnn.algebra.clifford import SYMMETRIC
 from cscnn.data.fields import Field, Given
 from cscnn.data.header import Header
 from cscnn.data.readers.checks import (
@@ -21,23 +23,32 @@ from cscnn.data.readers.checks import (
     even_step,
 )
 from cscnn.data.source import HDF5Source, Trajectory
+from cscnn.data.trajectories import ROUNDING, check_symmetric, symmetric_part
 
 #: Groups of what is in a file, and the order of its tensors.
 GROUPS = {"t0_fields": 0, "t1_fields": 1, "t2_fields": 2, "scalars": 0}
 SAME = 1e-5  #: spacings closer than this, relative, are one: coordinates are rounded to float32
 PRECEDENCE = ("periodic", "open", "wall")  #: of boundary conditions on one side of the grid
+GENERAL = "general"  #: a tensor that has a symmetric and an antisymmetric part
+SECOND = "_antisymmetric"  #: what the name of the field of the second part ends with
+LOOKED_AT = 3  #: trajectories, and frames of each, that tell whether a tensor has two parts
 
 
 @dataclass(frozen=True)
 class StoredField:
-    """Where a field is, and along which axes it varies; along the others it is stored once."""
+    """Where a field is, and along which axes it varies; along the others it is stored once.
+
+    Attributes:
+        part: whether it is one part of a general tensor; else the tensor has no other.
+    """
 
     dataset: str
     order: int
-    grade: int
+    grade: int | str
     by_sample: bool
     by_time: bool
     by_axis: tuple[bool, ...]
+    part: bool = False
 
     @property
     def kind(self) -> str:
@@ -48,7 +59,11 @@ class StoredField:
 
 
 class WellFile(HDF5Source):
-    """Scalars, vectors and antisymmetric tensors of a file of The Well.
+    """Scalars, vectors and tensors of a file of The Well.
+
+    Tensors of rank 2 are symmetric or antisymmetric if their attributes say so, else as far as some
+    of their frames tell. A general one is two fields: its symmetric part, and a bivector whose name
+    ends with ``_antisymmetric``.
 
     What does not change in time is given, not predicted: static fields such as masks, and the group
     ``scalars``, which holds constants of each trajectory. Scalars that do change are a forcing.
@@ -59,6 +74,7 @@ class WellFile(HDF5Source):
         fields: names of the fields and scalars to read; by default all.
         grades: for fields that are not what their group says: grade 2 makes an axial vector of
             space, such as a magnetic field, a bivector; the dimension makes a value a pseudoscalar.
+            Of tensors: ``"symmetric"``, 2 (antisymmetric) or ``"general"``.
         forcing: names of fields that change in time but are given, such as a heat source.
     """
 
@@ -67,7 +83,7 @@ class WellFile(HDF5Source):
         path: str | Path,
         *,
         fields: Sequence[str] | None = None,
-        grades: Mapping[str, int] | None = None,
+        grades: Mapping[str, int | str] | None = None,
         forcing: Sequence[str] = (),
     ):
         self._wanted = None if fields is None else list(fields)
@@ -93,10 +109,7 @@ class WellFile(HDF5Source):
             raise ValueError(f"n_spatial_dims is {dim}, but spatial_dims is {axes}")
         frames, frame_spacing, start_time = _times(file["dimensions"])
         grid, spacing = _coordinates(file["dimensions"], axes)
-        self._stored = {
-            name: self._check_field(file, path, order, (self._length, frames, *grid))
-            for name, (path, order) in self._choose(file).items()
-        }
+        self._stored = self._fields(file, (self._length, frames, *grid))
         types = [file[s.dataset].dtype for s in self._stored.values() if any(s.by_axis)]
         self.dtype = str(np.result_type(np.float32, *types).newbyteorder("="))
         folder = self.path.resolve().parent.name
@@ -105,6 +118,7 @@ class WellFile(HDF5Source):
             name
             for name, s in self._stored.items()
             if not (s.by_time and any(s.by_axis))
+            or name.removesuffix(SECOND) in self._forcing
             or name in self._forcing
             or file[s.dataset].attrs.get("given", False)
         ]
@@ -133,7 +147,7 @@ class WellFile(HDF5Source):
             split=folder if folder in SPLITS else "",
         )
 
-    def _choose(self, file: Any) -> dict[str, tuple[str, int]]:
+    def _choose(self, file: Any) -> list[tuple[str, int]]:
         """Dataset and tensor order of the wanted fields."""
         known: dict[str, tuple[str, int]] = {}
         for folder, order in GROUPS.items():
@@ -149,44 +163,43 @@ class WellFile(HDF5Source):
                 raise ValueError(f"there is no field {name!r}, only {', '.join(known)}{hint}")
         if not wanted:
             raise ValueError(f"there are no fields to read, only {', '.join(known) or 'nothing'}")
-        for name in wanted:
-            path, order = known[name]
-            data = dataset(file, path)
-            if order == 2 and not data.attrs.get("antisymmetric", False):
-                others = [other for other in wanted if known[other][1] < 2]
-                raise ValueError(
-                    f"field {name} ({path}) is a tensor of rank 2 that is not antisymmetric. Only "
-                    "its antisymmetric part and its trace are multivectors; the symmetric "
-                    "traceless part is in no grade, and a network of multivectors cannot rotate "
-                    f"it. Choose other fields, such as fields={others}"
-                )
-        return {name: known[name] for name in wanted}
+        return [known[name] for name in wanted]
+
+    def _fields(self, file: Any, sizes: tuple[int, ...]) -> dict[str, StoredField]:
+        """The wanted fields by name; a general tensor is two."""
+        fields: dict[str, StoredField] = {}
+        for path, order in self._choose(file):
+            stored, name = self._check_field(file, path, order, sizes), path.split("/")[1]
+            parts = {name: stored}
+            if stored.grade == GENERAL:
+                grades: dict[str, int | str] = {name: SYMMETRIC, name + SECOND: 2}
+                parts = {n: replace(stored, grade=g, part=True) for n, g in grades.items()}
+            for own, part in parts.items():
+                if own in fields:
+                    raise ValueError(f"{path} and {fields[own].dataset} are both {own}")
+                fields[own] = part
+        return fields
 
     def _check_field(self, file: Any, path: str, order: int, sizes: tuple[int, ...]) -> StoredField:
-        data, (folder, name) = file[path], path.split("/")
+        data, (folder, name) = dataset(file, path), path.split("/")
         dim = len(sizes) - 2
         by_axis = (False,) * dim
         if folder != "scalars":
             by_axis = tuple(bool(b) for b in np.atleast_1d(attribute(data, "dim_varying")))
         if len(by_axis) != dim:
             raise ValueError(f"{data.name}: dim_varying must have {dim} values, got {by_axis}")
-        stored = StoredField(
-            path,
-            order,
-            self._grades.get(name, int(data.attrs.get("grade", order))),
-            bool(attribute(data, "sample_varying")),
-            bool(attribute(data, "time_varying")),
-            by_axis,
-        )
-        allowed = {0: (0, dim), 1: (1, dim - 1), 2: (2,)}[order]
-        if stored.grade not in allowed:
-            choices = " or ".join(str(grade) for grade in sorted(set(allowed)))
-            raise ValueError(f"field {name} ({path}) has grade {choices}, got {stored.grade}")
-        varying = (stored.by_sample, stored.by_time, *by_axis)
+        by_sample = bool(attribute(data, "sample_varying"))
+        by_time = bool(attribute(data, "time_varying"))
+        varying = (by_sample, by_time, *by_axis)
         shape = tuple(n for n, varies in zip(sizes, varying, strict=True) if varies)
         if data.shape != (1,) or any(varying):  # one number may be an array of one
             check_shape(data, shape + (dim,) * order)
-        return stored
+        grade = self._grades[name] if name in self._grades else _grade(data, order)
+        allowed = {0: (0, dim), 1: (1, dim - 1), 2: (2, SYMMETRIC, GENERAL)}[order]
+        if grade not in allowed:
+            choices = " or ".join(str(grade) for grade in dict.fromkeys(allowed))
+            raise ValueError(f"field {name} ({path}) has grade {choices}, got {grade}")
+        return StoredField(path, order, grade, by_sample, by_time, by_axis)
 
     def __len__(self) -> int:
         return self._length
@@ -204,7 +217,14 @@ class WellFile(HDF5Source):
             missing += [axis for axis, varies in enumerate(stored.by_axis, 1) if not varies]
             array = np.expand_dims(array, missing)
             check_finite(self.path, name, number, start, array)
-            values, shape = _components(array, stored), self.header.shape(name)
+            shape = self.header.shape(name)
+            try:
+                values = _components(array, stored, start if stored.by_time else None)
+            except ValueError as error:
+                raise ValueError(
+                    f"{self.path}: trajectory {number}, field {name}: {error}. If it is general, "
+                    f"pass grades={{{name!r}: {GENERAL!r}}}"
+                ) from error
             if stored.by_time:
                 shape = (stop - start, *shape[1:])
             elif stored.kind == "static":
@@ -216,13 +236,49 @@ class WellFile(HDF5Source):
         return result
 
 
-def _components(array: np.ndarray, stored: StoredField) -> np.ndarray:
-    """Tensors (..., dim, dim), vectors (..., dim) or values (...), as components of a grade."""
+def _grade(data: Any, order: int) -> int | str:
+    """What a file tells of a field; what it does not tell of a tensor, some of its frames do."""
+    if order < 2:
+        return int(data.attrs.get("grade", order))
+    if data.attrs.get("symmetric", False):
+        return SYMMETRIC
+    if data.attrs.get("antisymmetric", False):
+        return 2
+    for index in _sample(data):
+        tensors = np.asarray(data[index])
+        if not np.allclose(tensors, tensors.swapaxes(-1, -2), 0, ROUNDING * np.abs(tensors).max()):
+            return GENERAL
+    return SYMMETRIC
+
+
+def _sample(data: Any) -> Iterator[tuple[int, ...]]:
+    """Where some frames of some trajectories are: the first, the last, and one between them."""
+    axes = [data.attrs[name] for name in ("sample_varying", "time_varying")]
+    sizes = data.shape[: sum(map(bool, axes))]
+    yield from itertools.product(
+        *(sorted({round(i) for i in np.linspace(0, n - 1, LOOKED_AT)}) for n in sizes)
+    )
+
+
+def _components(array: np.ndarray, stored: StoredField, first: int | None) -> np.ndarray:
+    """Tensors (..., dim, dim), vectors (..., dim) or values (...), as components of a grade.
+
+    Args:
+        array: as it is stored.
+        stored: what it is.
+        first: number of the first frame, if the first axis is time.
+    """
     if stored.order == 0:
         return array[..., None]
+    if stored.grade == SYMMETRIC:
+        tensors = array.reshape(*array.shape[:-2], -1)
+        if not stored.part:
+            check_symmetric(tensors, first, ROUNDING)
+        return symmetric_part(tensors)
     if stored.order == 2:
         rows, columns = np.triu_indices(array.shape[-1], 1)
-        return array[..., rows, columns]
+        upper, lower = array[..., rows, columns], array[..., columns, rows]
+        return (upper - lower) / 2 if stored.part else upper
     if stored.grade == 1:
         return array
     return np.stack([array[..., 2], -array[..., 1], array[..., 0]], -1)  # on e12, e13, e23

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cscnn._util.files import replacing
+from cscnn.algebra.clifford import SYMMETRIC
 from cscnn.data.dimensions import frame_times
-from cscnn.data.fields import Field, Given
+from cscnn.data.fields import Given
 from cscnn.data.files import Progress
 from cscnn.data.header import Header
 from cscnn.data.readers.checks import SPLITS
@@ -23,7 +24,8 @@ class TheWell(Writer):
 
     Grids of two or three dimensions of space. A bivector of space is written as its axial vector,
     and a pseudoscalar as a value; their attribute ``grade`` tells `open_fields` what they are.
-    Constants, of trajectories or of all, are scalars, or vectors that vary along no axis.
+    Constants, of trajectories or of all, are scalars, or vectors and tensors that vary along no
+    axis.
     """
 
     name: ClassVar[str] = "the_well"
@@ -68,8 +70,7 @@ class TheWell(Writer):
             for place, number in enumerate(numbers):
                 progress(paths[0].name, place, len(numbers))
                 for name, array in source.read(number).items():
-                    values = _tensors(header, header.grade(name), array)
-                    datasets[name][place] = values.reshape(datasets[name].shape[1:])
+                    datasets[name][place] = _tensors(header, header.grade(name), array)
             progress(paths[0].name, len(numbers), len(numbers))
 
 
@@ -116,7 +117,7 @@ def _create(file: Any, source: FieldSource, count: int) -> dict[str, Any]:
     datasets = {}
     for quantity in header.quantities:
         time, space = header.axes_of(quantity.name)
-        shape = _tensor_shape(header, quantity)
+        shape = (*header.shape(quantity.name)[:-1], *_tensor_shape(header, quantity.grade))
         folder = _folder(header, quantity.grade, space)
         listed[folder].append(quantity.name)
         data = groups[folder].create_dataset(
@@ -143,16 +144,17 @@ def _create(file: Any, source: FieldSource, count: int) -> dict[str, Any]:
 _FOLDERS = ("t0_fields", "t1_fields", "t2_fields")  #: scalars, vectors, tensors
 
 
-def _folder(header: Header, grade: int, space: bool) -> str:
+def _folder(header: Header, grade: int | str, space: bool) -> str:
     """The group of a quantity."""
-    if header.algebra.grade_sizes[grade] > 1:
-        return "t1_fields"
-    return "t0_fields" if space else "scalars"
+    order = len(_tensor_shape(header, grade))
+    return _FOLDERS[order] if order or space else "scalars"
 
 
 def _describe(
-    data: Any, header: Header, grade: int, *, sample: bool, time: bool, space: bool
+    data: Any, header: Header, grade: int | str, *, sample: bool, time: bool, space: bool
 ) -> None:
+    if len(_tensor_shape(header, grade)) == 2:
+        data.attrs.update(symmetric=True, antisymmetric=False)
     data.attrs.update(
         dim_varying=np.full(len(header.grid), space),
         sample_varying=sample,
@@ -161,16 +163,18 @@ def _describe(
     )
 
 
-def _tensor_shape(header: Header, quantity: Field | Given) -> tuple[int, ...]:
-    shape = header.shape(quantity.name)
-    return shape if shape[-1] > 1 else shape[:-1]
+def _tensor_shape(header: Header, grade: int | str) -> tuple[int, ...]:
+    """Axes of components: none of values, one of vectors, two of tensors."""
+    dim = header.algebra.dim
+    if grade == SYMMETRIC:
+        return (dim, dim)
+    return (dim,) if header.algebra.size(grade) > 1 else ()
 
 
-def _tensors(header: Header, grade: int, array: np.ndarray) -> np.ndarray:
-    """Components of a grade as vectors (..., dim) or values (...)."""
-    if header.algebra.grade_sizes[grade] == 1:
-        return array[..., 0]
-    return axial(array) if grade == 2 else array
+def _tensors(header: Header, grade: int | str, array: np.ndarray) -> np.ndarray:
+    """Components of a grade (..., size) as values, vectors or tensors."""
+    values = axial(array) if grade == 2 and header.algebra.dim == 3 else array
+    return values.reshape((*array.shape[:-1], *_tensor_shape(header, grade)))
 
 
 def _texts(names: Sequence[str]) -> np.ndarray:

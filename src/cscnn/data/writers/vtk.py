@@ -16,9 +16,12 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from cscnn._util.files import write_text
+from cscnn.algebra.clifford import SYMMETRIC
+from cscnn.data.fields import matrix_names
 from cscnn.data.files import Progress
 from cscnn.data.header import Header
 from cscnn.data.source import FieldSource, Trajectory
+from cscnn.data.trajectories import as_matrices
 from cscnn.data.writers.base import Writer, axial, frame_spacing
 
 #: VTK's names of types.
@@ -28,9 +31,10 @@ TYPES = {"float32": "Float32", "float64": "Float64", "int64": "Int64"}
 class VTK(Writer):
     """Files for ParaView in the folder OUT: open its .pvd files, one for each trajectory.
 
-    Vectors of two or three dimensions are vectors there. A bivector of space is its axial vector,
-    and its name ends with ``_axial``. Other grades, and fields on spacetime, keep their components,
-    with the names of the blades. What is static is in every frame; constants are field data.
+    Vectors of two or three dimensions are vectors there, and symmetric tensors are tensors of nine
+    components. A bivector of space is its axial vector, and its name ends with ``_axial``. Other
+    grades, and fields on spacetime, keep their components, with the names of the blades. What is
+    static is in every frame; constants are field data.
     """
 
     name: ClassVar[str] = "vtk"
@@ -82,10 +86,11 @@ def frame_text(header: Header, arrays: Trajectory, place: Trajectory) -> str:
         if space:
             data.append(_field(header, quantity.name, quantity.grade, values))
         else:
-            constants.append(_array(quantity.name, values[None], _blades(header, quantity.grade)))
+            components = header.components(quantity.grade)
+            constants.append(_array(quantity.name, values[None], components))
     for background in header.backgrounds:
         values = np.array([background.components])
-        constants.append(_array(background.name, values, _blades(header, background.grade)))
+        constants.append(_array(background.name, values, header.components(background.grade)))
     if "weights" in place:
         data.append(_array("weights", place["weights"][:, None]))
     inside = [
@@ -140,15 +145,19 @@ def _piece_of_points(place: Trajectory, data: Sequence[str]) -> Iterator[str]:
     yield from ("</Verts>", "</Piece>")
 
 
-def _field(header: Header, name: str, grade: int, values: np.ndarray) -> str:
-    """A field as VTK knows it: a value, a vector of three components, or components by name."""
+def _field(header: Header, name: str, grade: int | str, values: np.ndarray) -> str:
+    """A field as VTK knows it: a value, a vector, a tensor, or components by name."""
     flat = _flat(values)
     if header.time_axis is None and header.algebra.dim in (2, 3):
         if grade == 1:
             return _array(name, _in_space(flat))
         if grade == 2 and header.algebra.dim == 3:
             return _array(f"{name}_axial", axial(flat))
-    return _array(name, flat, _blades(header, grade))
+        if grade == SYMMETRIC:
+            rows = _in_space(as_matrices(flat))
+            tensors = _in_space(rows.swapaxes(1, 2)).reshape(-1, 9)
+            return _array(name, tensors, matrix_names("xyz"))
+    return _array(name, flat, header.components(grade))
 
 
 def _flat(values: np.ndarray) -> np.ndarray:
@@ -159,11 +168,8 @@ def _flat(values: np.ndarray) -> np.ndarray:
 
 def _in_space(vectors: np.ndarray) -> np.ndarray:
     """Vectors with zeros for the axes that are missing: (..., d) -> (..., 3)."""
-    return np.pad(vectors, ((0, 0), (0, 3 - vectors.shape[-1])))
-
-
-def _blades(header: Header, grade: int) -> tuple[str, ...]:
-    return header.algebra.blade_names[header.algebra.grade_slice(grade)]
+    missing = ((0, 0),) * (vectors.ndim - 1) + ((0, 3 - vectors.shape[-1]),)
+    return np.pad(vectors, missing)
 
 
 def _array(name: str, values: np.ndarray, components: Sequence[str] = ()) -> str:

@@ -46,7 +46,7 @@ class RolloutCurves:
     def __init__(self, task: Task, header: Header):
         self.task, self.header = task, header
         self.scoring = scoring(task, header)
-        self.components = {f.name: header.algebra.grade_sizes[f.grade] for f in header.fields}
+        self.components = {f.name: header.algebra.size(f.grade) for f in header.fields}
         self.stable: list[int] = []
         self._residuals = ForecastResiduals(header)
         self._quantities: dict[DataQuantity, list[Tensor]] = {

@@ -67,7 +67,7 @@ class Evaluator:
         self.windows = Windows(self.source, self.task, mode="all")
         header = self.source.header
         self.spacetime = header.time_axis is not None
-        self.components = {f.name: header.algebra.grade_sizes[f.grade] for f in header.fields}
+        self.components = {f.name: header.algebra.size(f.grade) for f in header.fields}
         self.scoring = scoring(self.task, header)
 
     # --- data -------------------------------------------------------------------------------------

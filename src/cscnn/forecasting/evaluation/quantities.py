@@ -119,7 +119,7 @@ def _units(entry: Quantity, header: Header, names: tuple[str, ...]) -> str:
 # --- rules: which data have what ------------------------------------------------------------------
 
 
-def _grades(header: Header) -> dict[str, int]:
+def _grades(header: Header) -> dict[str, int | str]:
     return {f.name: f.grade for f in header.fields}
 
 
@@ -163,7 +163,7 @@ def _scalars(header: Header) -> Names:
 
 
 def _others(header: Header) -> Names:
-    """Fields with a direction of which no energy is known."""
+    """Fields with a direction, and tensors, of which no energy is known."""
     rules = (_velocity, _light, _charges, _solitons)
     taken = {name for rule in rules for names in rule(header) for name in names}
     return [(name,) for name, grade in _grades(header).items() if grade and name not in taken]
@@ -183,7 +183,7 @@ def enstrophy(velocity: Tensor, header: Header) -> Tensor:
     """½ |∇∧v|², by differences of second order, one-sided at borders that are not periodic."""
     modes = tuple("circular" if b == "periodic" else "extrapolate" for b in header.boundary)
     scheme = Differences(header.spacing, boundary=modes)
-    algebra = header.algebra
+    algebra = header.algebra.multivectors
     vorticity = curl(algebra.embed(velocity, 1), algebra, scheme)
     return _square(algebra.grade(vorticity, 2)) / 2
 

@@ -319,7 +319,7 @@ class Samples:
         if points != (None if task.points is None else next(iter(self.target.values())).shape[1]):
             raise ValueError(f"{path} must have a position for each point, got {points}")
         for quantity in task.fields:
-            size = task.algebra.grade_sizes[quantity.grade]
+            size = task.algebra.size(quantity.grade)
             shapes = [part[quantity.name].shape for part in (self.target, self.prediction)]
             wanted = (len(self.times), *shapes[0][1:-1], size)
             if shapes != [wanted] * 2 or len(wanted) != space + 2 or not len(self.times):

@@ -157,9 +157,12 @@ def example(forecaster: Forecaster, data: Header | None = None) -> list[str]:
         grid = (POINTS,)
     kinds = {"forcing": (task.span, *grid), "static": grid, "constant": ()}
 
-    def noise(shape: Sequence[int], grade: int) -> str:
-        numbers = (1, *shape, task.algebra.grade_sizes[grade])
-        return f"torch.randn({', '.join(map(str, numbers))})"
+    def noise(shape: Sequence[int], grade: int | str) -> str:
+        if isinstance(grade, str):  # of a symmetric tensor, T^ij = x^i x^j
+            numbers = (1, *shape, task.dim, 1)
+            return f"(lambda x: (x * x.mT).flatten(-2))(torch.randn({_listed(numbers)}))"
+        numbers = (1, *shape, task.algebra.size(grade))
+        return f"torch.randn({_listed(numbers)})"
 
     lines = ["frames = {"]
     lines += [f'    "{f.name}": {noise((task.frames_in, *grid), f.grade)},' for f in task.fields]
@@ -175,13 +178,17 @@ def example(forecaster: Forecaster, data: Header | None = None) -> list[str]:
     return [*lines, f"later = forecaster({call})"]
 
 
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
 def _fields(forecaster: Forecaster) -> list[str]:
     task = forecaster.task
     metric = "".join("+" if sign > 0 else "-" for sign in task.metric)
     boundary = [task.boundary] if isinstance(task.boundary, str) else task.boundary
     rows = [("field", "grade", "components", "units", "typical size")]
     for quantity in task.quantities:
-        size = task.algebra.grade_sizes[quantity.grade]
+        size = task.algebra.size(quantity.grade)
         scale = forecaster.units.scale[quantity.name]
         units = quantity.units or "–"
         rows.append((quantity.name, str(quantity.grade), str(size), units, f"{scale:.3g}"))

@@ -9,6 +9,7 @@ import torch
 
 from cscnn._util.machine import peak_memory
 from cscnn._util.progress import Bar
+from cscnn.data.fields import grade_text
 from cscnn.forecasting.forecaster import Forecaster
 from cscnn.forecasting.frames import block
 from cscnn.forecasting.training import doubts
@@ -59,7 +60,7 @@ def _measure(config: TrainConfig, forecaster: Forecaster, data: WindowData) -> d
     return {
         "model": f"{config.model.name}, {forecaster.n_parameters():,} parameters",
         "task": data.task.name,
-        "fields": ", ".join(f"{f.name} (grade {f.grade})" for f in data.task.fields),
+        "fields": ", ".join(f"{f.name} ({grade_text(f.grade)})" for f in data.task.fields),
         "given": ", ".join(data.task.told()) or "nothing",
         **_neighbours(data),
         "margin": forecaster.task.margin,

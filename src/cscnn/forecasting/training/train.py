@@ -112,7 +112,9 @@ def _train(config: TrainConfig, units: Units | None, overwrite: bool) -> Run:
             training=config.training,
         )
         if config.training.noise:
-            data.noise = RandomNoise(module.forecaster.units, config.training.noise)
+            data.noise = RandomNoise(
+                module.forecaster.task, module.forecaster.units, config.training.noise
+            )
         data.check_splits()
         check_precision(config, module.forecaster, data)
         check_room(config, module.network, data)

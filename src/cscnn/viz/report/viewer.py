@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from cscnn.algebra.grids import cell_means
+from cscnn.data.fields import matrix_names
 from cscnn.forecasting.evaluation.results import Samples
 from cscnn.forecasting.task import Task
 from cscnn.viz.raster import samples_on_pixels
@@ -138,13 +139,24 @@ def _aspect(task: Task, planes: np.ndarray, diagram: bool) -> float:
 def components(task: Task) -> list[tuple[str, int, str]]:
     """Field, position and label of each component, e.g. ("velocity", 1, "velocity y")."""
     axes = ("t", "x", "y", "z") if task.time_axis == 0 else ("x", "y", "z", "w")
-    names = task.algebra.blade_names
     labels = []
     for field in task.fields:
-        for i, blade in enumerate(names[task.algebra.grade_slice(field.grade)]):
-            part = "∧".join(axes[int(k) - 1] for k in blade[1:]) if field.grade else ""
+        for i, part in _component_names(task, field.grade, axes[: task.dim]):
             labels.append((field.name, i, f"{field.name} {part}".strip()))
     return labels
+
+
+def _component_names(
+    task: Task, grade: int | str, axes: Sequence[str]
+) -> Iterator[tuple[int, str]]:
+    """Position and name of the components of a grade; of a symmetric tensor each once."""
+    if isinstance(grade, str):
+        for i, name in enumerate(matrix_names(axes)):
+            if i % task.dim >= i // task.dim:
+                yield i, name
+        return
+    for i, blade in enumerate(task.algebra.blade_names[task.algebra.grade_slice(grade)]):
+        yield i, "∧".join(axes[int(k) - 1] for k in blade[1:]) if grade else ""
 
 
 def _plane(values: np.ndarray, diagram: bool) -> np.ndarray:
