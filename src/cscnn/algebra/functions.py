@@ -1,4 +1,4 @@
-"""Functions of multivectors that are more than products: inverses, exponential, logarithm."""
+"""Functions of multivectors: multiplication by I, inverses, exponential, logarithm."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 from cscnn._util.torch_private import tracing
+from cscnn.algebra.constants import constant
+from cscnn.algebra.tables import pseudoscalar_signs
 
 if TYPE_CHECKING:
     from cscnn.algebra.clifford import CliffordAlgebra
@@ -24,6 +26,15 @@ def only_multivectors(algebra: CliffordAlgebra, method: str) -> None:
             f"{method} needs the associative product of {algebra.multivectors}: use that algebra, "
             f"the attribute multivectors of {algebra}"
         )
+
+
+def undual(algebra: CliffordAlgebra, x: Tensor) -> Tensor:
+    """See `CliffordAlgebra.undual`. Unlike a gather, reversing the order keeps that of memory."""
+    parts = x.tensor_split((len(algebra.blades),), -1) if algebra.symmetric else (x,)
+    flipped = [part.flip(-1) for part in parts]
+    signs = pseudoscalar_signs(algebra.metric, algebra.symmetric)
+    y = torch.cat(flipped, -1) if algebra.symmetric else flipped[0]
+    return y * constant(signs, x.dtype, x.device)
 
 
 def versor_inverse(algebra: CliffordAlgebra, v: Tensor) -> Tensor:
