@@ -225,7 +225,7 @@ class CliffordAlgebra:
     def undual(self, x: Tensor) -> Tensor:
         """x I, the inverse of `dual`."""
         self.check(x)
-        return functions.undual(self, x)
+        return self._scale(functions.reversed_parts(self, x), "undual")
 
     def blade_square(self, blade: int) -> int:
         """e_A e_A for the blade of that index, +1 or -1."""

@@ -1,4 +1,4 @@
-"""Functions of multivectors: multiplication by I, inverses, exponential, logarithm."""
+"""Functions of multivectors that are more than products: inverses, exponential, logarithm."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import torch
 from torch import Tensor
 
 from cscnn._util.torch_private import tracing
-from cscnn.algebra.constants import constant
-from cscnn.algebra.tables import pseudoscalar_signs
 
 if TYPE_CHECKING:
     from cscnn.algebra.clifford import CliffordAlgebra
@@ -28,13 +26,14 @@ def only_multivectors(algebra: CliffordAlgebra, method: str) -> None:
         )
 
 
-def undual(algebra: CliffordAlgebra, x: Tensor) -> Tensor:
-    """See `CliffordAlgebra.undual`. Unlike a gather, reversing the order keeps that of memory."""
-    parts = x.tensor_split((len(algebra.blades),), -1) if algebra.symmetric else (x,)
-    flipped = [part.flip(-1) for part in parts]
-    signs = pseudoscalar_signs(algebra.metric, algebra.symmetric)
-    y = torch.cat(flipped, -1) if algebra.symmetric else flipped[0]
-    return y * constant(signs, x.dtype, x.device)
+def reversed_parts(algebra: CliffordAlgebra, x: Tensor) -> Tensor:
+    """Blades from the last to the first, which are the complements, and then tensors likewise.
+
+    Unlike a gather it keeps the order of memory.
+    """
+    if not algebra.symmetric:
+        return x.flip(-1)
+    return torch.cat([part.flip(-1) for part in x.tensor_split((len(algebra.blades),), -1)], -1)
 
 
 def versor_inverse(algebra: CliffordAlgebra, v: Tensor) -> Tensor:

@@ -100,7 +100,7 @@ def pseudoscalar_signs(metric: tuple[int, ...], symmetric: bool = False) -> tupl
 
 @cache
 def sign_vectors(metric: tuple[int, ...], symmetric: bool = False) -> dict[str, tuple[int, ...]]:
-    """Signs of each component: of involutions, and of the invariant form."""
+    """Signs of each component: of involutions, of x I, and of the invariant form."""
     blades = ordered_blades(len(metric))
     reverse = tuple((-1) ** (len(axes) * (len(axes) - 1) // 2) for axes in blades)
     involution = tuple((-1) ** len(axes) for axes in blades)
@@ -116,5 +116,6 @@ def sign_vectors(metric: tuple[int, ...], symmetric: bool = False) -> dict[str, 
         "reverse": reverse + even,
         "grade_involution": involution + even,
         "clifford_conjugation": conjugation + even,
+        "undual": pseudoscalar_signs(metric, symmetric),
         "form": tuple(form) + (tensors.form(metric) if symmetric else ()),
     }
