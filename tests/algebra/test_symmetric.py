@@ -156,6 +156,15 @@ def test_multivectors_are_as_without_tensors(algebra: CliffordAlgebra) -> None:
     assert {path for path in algebra.paths if max(path) <= algebra.dim} == {*small.paths}
 
 
+def test_the_pseudoscalar_turns_tensors_of_the_plane(algebra: CliffordAlgebra) -> None:
+    x = noise(3, algebra.n_blades)
+    turned = algebra.geometric_product(x, algebra.pseudoscalar(dtype=x.dtype))
+    assert torch.allclose(algebra.undual(x), turned, atol=1e-12)
+    back = algebra.dual(turned) - x
+    assert back[..., : 2**algebra.dim].abs().max() < 1e-12
+    assert (back.abs().max() < 1e-12) == (algebra.dim == 2)
+
+
 def test_no_path_is_missing(algebra: CliffordAlgebra) -> None:
     """Equivariant maps Λ^m × Λ^n -> Λ^k with tensors, by solving the constraint."""
     if algebra.dim > 3:

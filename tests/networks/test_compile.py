@@ -19,9 +19,15 @@ LONG = ("cs_unet", "spacetime4d")
 @pytest.mark.usefixtures("fresh_compiler")
 @pytest.mark.filterwarnings("ignore")  # compiling neuralop warns of graph breaks and caches
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "where"), [p for p in SERVED if p != LONG and p[1] != "line"])
-def test_compiles(name, where):
-    network = tiny(name, SPACES[where], **SMALL.get(name, {})).eval()
+@pytest.mark.parametrize(
+    ("name", "where", "options"),
+    [
+        *((*p, {}) for p in SERVED if p != LONG and p[1] != "line"),
+        ("cs_resnet", "plane", {"kernel": {**COMPLETE, "group": "SO"}, "activation": "product"}),
+    ],
+)
+def test_compiles(name, where, options):
+    network = tiny(name, SPACES[where], **{**SMALL.get(name, {}), **options}).eval()
     x = sample(SPACES[where])
     own = not isinstance(network, OnComponents) and name != "clifford_resnet"
     compiled = torch.compile(network, backend="aot_eager", fullgraph=own)

@@ -13,8 +13,11 @@ METRICS = [(1,), (1, 1), (1, -1), (1, 1, 1), (1, -1, -1), (1, -1, -1, -1)]
 CHANNELS = 3
 
 
-def inputs(metric, *, space=True, planes=True, dtype=torch.float64):
-    """An algebra, a field with blades innermost in memory or not, and weights."""
+def inputs(metric, *, space=True, planes=True, dtype=torch.float64, terms=1):
+    """An algebra, a field with blades innermost in memory or not, and weights.
+
+    With two terms they mix x I too.
+    """
     algebra = CliffordAlgebra(metric)
     torch.manual_seed(0)
     n, k = algebra.n_blades, algebra.n_grades
@@ -24,15 +27,18 @@ def inputs(metric, *, space=True, planes=True, dtype=torch.float64):
     else:
         x = torch.randn(7, CHANNELS, n, dtype=dtype)
     x[0] *= 1e-3  # norms below their bound
-    mix = torch.randn(CHANNELS, CHANNELS, k, dtype=dtype)
+    mix = torch.randn(CHANNELS, terms * CHANNELS, k, dtype=dtype)
     weight = torch.randn(CHANNELS, k, dtype=dtype)
     return algebra, [t.requires_grad_() for t in (x, mix, weight)]
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize(("space", "planes"), [(True, True), (True, False), (False, False)])
-def test_values_and_derivatives_are_those_of_the_plain_form(metric, space, planes):
-    algebra, leaves = inputs(metric, space=space, planes=planes)
+@pytest.mark.parametrize(
+    ("space", "planes", "terms"),
+    [(True, True, 1), (True, False, 1), (False, False, 1), (True, True, 2), (False, False, 2)],
+)
+def test_values_and_derivatives_are_those_of_the_plain_form(metric, space, planes, terms):
+    algebra, leaves = inputs(metric, space=space, planes=planes, terms=terms)
     assert can_fuse(leaves[0], leaves[1])
     results = [f(*leaves, algebra) for f in (product_gate, plain_product_gate)]
     assert relative_error(*results) < 1e-14
@@ -43,9 +49,10 @@ def test_values_and_derivatives_are_those_of_the_plain_form(metric, space, plane
         assert relative_error(mine, plain) < 1e-13
 
 
+@pytest.mark.parametrize("terms", [1, 2])
 @pytest.mark.parametrize("metric", [(1, 1), (1, -1)])
-def test_it_is_twice_differentiable(metric):
-    algebra, leaves = inputs(metric)
+def test_it_is_twice_differentiable(metric, terms):
+    algebra, leaves = inputs(metric, terms=terms)
 
     def second(function):
         y = function(*leaves, algebra)

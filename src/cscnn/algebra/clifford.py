@@ -18,7 +18,6 @@ from cscnn.algebra.tables import (
     grades_of,
     paths,
     product_table,
-    pseudoscalar_product,
     runs,
     sign_vectors,
 )
@@ -75,7 +74,6 @@ class CliffordAlgebra:
         self._tables = {name: product_table(self.metric, symmetric, name) for name in products}
         self._signs = sign_vectors(self.metric, symmetric)
         self.form: tuple[int, ...] = self._signs["form"]  # η_A = <e_A, e_A> for each blade A
-        self._pseudoscalar_product = pseudoscalar_product(self.metric, symmetric)
 
     @property
     def multivectors(self) -> CliffordAlgebra:
@@ -221,14 +219,13 @@ class CliffordAlgebra:
         return self.embed(torch.ones(1, dtype=dtype, device=device), self.dim)
 
     def dual(self, x: Tensor) -> Tensor:
-        """x I^-1: grade k -> dim - k. Tensors have none and become zero."""
+        """x I^-1: grade k -> dim - k. Tensors become tensors if dim is 2, else zero."""
         return self.undual(x) * self.blade_square(len(self.blades) - 1)
 
     def undual(self, x: Tensor) -> Tensor:
         """x I, the inverse of `dual`."""
         self.check(x)
-        source, signs = self._pseudoscalar_product
-        return x[..., constant(source, torch.int64, x.device)] * constant(signs, x.dtype, x.device)
+        return self._scale(functions.reversed_parts(self, x), "undual")
 
     def blade_square(self, blade: int) -> int:
         """e_A e_A for the blade of that index, +1 or -1."""

@@ -26,6 +26,16 @@ def only_multivectors(algebra: CliffordAlgebra, method: str) -> None:
         )
 
 
+def reversed_parts(algebra: CliffordAlgebra, x: Tensor) -> Tensor:
+    """Blades from the last to the first, which are the complements, and then tensors likewise.
+
+    Unlike a gather it keeps the order of memory.
+    """
+    if not algebra.symmetric:
+        return x.flip(-1)
+    return torch.cat([part.flip(-1) for part in x.tensor_split((len(algebra.blades),), -1)], -1)
+
+
 def versor_inverse(algebra: CliffordAlgebra, v: Tensor) -> Tensor:
     """See `CliffordAlgebra.versor_inverse`."""
     algebra.check(v, "v")

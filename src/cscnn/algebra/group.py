@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -250,9 +250,26 @@ def check_group(algebra: CliffordAlgebra, group: str) -> str:
     return group
 
 
+def keeps_orientation(group: str) -> bool:
+    """Whether all its elements have determinant 1, so that pseudoscalars are invariant."""
+    return group.startswith("SO")
+
+
+def common_group(groups: Iterable[str]) -> str:
+    """The elements that all of some groups in `GROUPS` have; O for no groups.
+
+    Example:
+        >>> common_group(["SO", "O+"])
+        'SO+'
+    """
+    groups = tuple(groups)
+    special = any(keeps_orientation(group) for group in groups)
+    return "S" * special + "O" + "+" * any(group.endswith("+") for group in groups)
+
+
 def in_group(algebra: CliffordAlgebra, g: Tensor, group: str) -> bool:
     """Whether an element g (dim, dim) of O(p, q) belongs to one of its subgroups in `GROUPS`."""
-    if group.startswith("SO") and torch.linalg.det(g) < 0:
+    if keeps_orientation(group) and torch.linalg.det(g) < 0:
         return False
     return not group.endswith("+") or bool(g[(time_axis(algebra),) * 2] > 0)
 

@@ -83,24 +83,24 @@ def reflection_signs(dim: int, symmetric: bool, axis: int) -> tuple[int, ...]:
 
 
 @cache
-def pseudoscalar_product(
-    metric: tuple[int, ...], symmetric: bool = False
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """For each component of x I: the component of x it comes from, and the sign.
+def pseudoscalar_signs(metric: tuple[int, ...], symmetric: bool = False) -> tuple[int, ...]:
+    """The signs of x I, whose blades are those of x from the last to the first: the complements.
 
-    The sign is zero for tensors, which I does not act on.
+    Of tensors likewise in two dimensions, where I turns them; in others x I has none.
     """
     masks = [bit_mask(axes) for axes in ordered_blades(len(metric))]
-    sources = [mask ^ masks[-1] for mask in masks]
-    signs = tuple(product_sign(metric, source, masks[-1]) for source in sources)
-    rest = range(len(masks), len(grades_of(len(metric), symmetric)))
-    places = tuple(masks.index(source) for source in sources)
-    return (*places, *rest), signs + (0,) * len(rest)
+    signs = tuple(product_sign(metric, mask, masks[-1]) for mask in reversed(masks))
+    if not symmetric:
+        return signs
+    n, size = len(masks), tensors.size_of(len(metric))
+    terms = tensors.product_terms(metric, "geometric")
+    turned = {c: round(v) for a, b, c, v in terms if a >= n and b == n - 1}
+    return signs + tuple(turned.get(n + s, 0) for s in range(size))
 
 
 @cache
 def sign_vectors(metric: tuple[int, ...], symmetric: bool = False) -> dict[str, tuple[int, ...]]:
-    """Signs of each component: of involutions, and of the invariant form."""
+    """Signs of each component: of involutions, of x I, and of the invariant form."""
     blades = ordered_blades(len(metric))
     reverse = tuple((-1) ** (len(axes) * (len(axes) - 1) // 2) for axes in blades)
     involution = tuple((-1) ** len(axes) for axes in blades)
@@ -116,5 +116,6 @@ def sign_vectors(metric: tuple[int, ...], symmetric: bool = False) -> dict[str, 
         "reverse": reverse + even,
         "grade_involution": involution + even,
         "clifford_conjugation": conjugation + even,
+        "undual": pseudoscalar_signs(metric, symmetric),
         "form": tuple(form) + (tensors.form(metric) if symmetric else ()),
     }

@@ -37,7 +37,7 @@ from cscnn.kernels.choices import build_kernel
 from cscnn.kernels.differential import DifferentialKernel
 from cscnn.kernels.orbits import Invariants, Orbits
 from cscnn.nn.functional import check_field
-from cscnn.nn.linear import check_bias
+from cscnn.nn.linear import bias_shape, constants
 
 MAX_DIM = 4
 
@@ -68,7 +68,8 @@ class CliffordSteerableConv(nn.Module):
             multivectors, see `cscnn.conv.padding`), one for all axes or one per axis.
         spacing: distance of neighbouring grid points, one for all axes or one per axis, in units
             in which the metric is ±1 (for spacetime c Δt and Δx). Only ratios matter.
-        bias: add a learnt constant to the scalars.
+        bias: add a learnt constant to the scalars; ``(0, 2**dim - 1)``, for kernels of SO or SO+,
+            to the pseudoscalars too.
 
     Attributes:
         backend: how it is computed, ``"auto"`` unless `use_backend` says otherwise.
@@ -124,9 +125,9 @@ class CliffordSteerableConv(nn.Module):
             check_causal_padding(time_axis(algebra), self.padding, self.padding_mode)
         self._orbits = find_orbits(self._points, algebra, self.kernel.group)
         like = self._like()
-        has_bias = check_bias(bias, algebra)
+        shape = bias_shape(bias, self.c_out, algebra, self.kernel.group)
         self.bias: nn.Parameter | None = (
-            nn.Parameter(like.new_zeros(self.c_out)) if has_bias else None
+            None if shape is None else nn.Parameter(like.new_zeros(shape))
         )
         for name, value in self._buffers_from_grid(like).items():
             self.register_buffer(name, value, persistent=False)
@@ -356,10 +357,8 @@ class CliffordSteerableConv(nn.Module):
         }
 
     def flat_bias(self) -> Tensor | None:
-        """The bias for flattened channels and blades: (c_out·n,), zero but for scalars."""
-        if self.bias is None:
-            return None
-        return nn.functional.pad(self.bias[:, None], (0, self.algebra.n_blades - 1)).flatten()
+        """The bias for flattened channels and blades: (c_out·n,), zero but for its blades."""
+        return None if self.bias is None else constants(self.bias, self.algebra).flatten()
 
     def export(self, extra: Tensor | None = None) -> nn.Module:
         """The same map as a plain convolution of flattened fields (batch, c_in·n, *grid).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from cscnn.kernels import Complete, Invariants, KernelChoice, SteerableKernel, i
 from cscnn.kernels.choices import build_kernel
 from cscnn.kernels.messages import message_table
 from cscnn.nn.functional import check_field
-from cscnn.nn.linear import add_scalar_bias, check_bias
+from cscnn.nn.linear import add_bias, bias_shape
 
 AGGREGATIONS = ("sum", "mean", "weighted mean", "integral")
 #: Numbers that all messages of a group of receivers may fill, more or less.
@@ -48,7 +49,7 @@ class CliffordSteerablePointConv(nn.Module):
             shares of the volume it converges to an integral as the points get denser.
         window: let the kernel fade out smoothly towards |η(v, v)| = radius².
         neighbours: typical number of edges per receiver, for the initial size of kernels.
-        bias: add a learnt constant to the scalars.
+        bias: as for `CliffordSteerableConv`.
 
     Shape:
         (senders, c_in, blades) and edges -> (receivers, c_out, blades)
@@ -74,7 +75,7 @@ class CliffordSteerablePointConv(nn.Module):
         aggregation: str = "sum",
         window: bool = False,
         neighbours: int = 32,
-        bias: bool = True,
+        bias: bool | Sequence[int] = True,
     ):
         super().__init__()
         self.algebra: CliffordAlgebra = check_algebra(algebra)
@@ -100,9 +101,8 @@ class CliffordSteerablePointConv(nn.Module):
         self.table = message_table(self.kernel.basis)
         self.neighbours: int | None = None if isinstance(kernel, SteerableKernel) else neighbours
         self._scale()
-        self.bias: nn.Parameter | None = (
-            nn.Parameter(torch.zeros(self.c_out)) if check_bias(bias, algebra) else None
-        )
+        shape = bias_shape(bias, self.c_out, algebra, self.kernel.group)
+        self.bias: nn.Parameter | None = None if shape is None else nn.Parameter(torch.zeros(shape))
 
     def _scale(self) -> None:
         """Let kernels give unit noise from unit noise at first, however it is added up."""
@@ -141,7 +141,7 @@ class CliffordSteerablePointConv(nn.Module):
                 x = x.to(like.dtype)
             y = self._convolve(x, edges.prepared().to(x))
             if self.bias is not None:
-                y = add_scalar_bias(y, self.bias)
+                y = add_bias(y, self.bias, self.algebra)
         return y.to(dtype)
 
     def _convolve(self, x: Tensor, edges: Edges) -> Tensor:

@@ -163,6 +163,11 @@ class KernelChoice:
 
     name: ClassVar[str]
 
+    @property
+    def group(self) -> str:
+        """The group of its kernels: O for choices that have no such option."""
+        return "O"
+
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value, expected = getattr(self, field.name), type(field.default)

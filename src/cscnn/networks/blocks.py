@@ -24,12 +24,22 @@ class ProductGate(nn.Module):
     The product brings the bilinear interactions of advection and forces. Its weights, one for each
     channel and grade, start at zero: a gate that learns. In spacetime the mix is bounded only as
     far as its grades are not null: no invariant is large for all large null vectors.
+
+    Commutes with ρ(g) for every g of the group. For SO the mix has terms with the pseudoscalar.
+
+    Args:
+        algebra: the Clifford algebra.
+        channels: number of channels.
+        group: of the mix, see `MVLinear`.
+
+    Shape:
+        (batch, channels, *space, blades), unchanged.
     """
 
-    def __init__(self, algebra: CliffordAlgebra, channels: int):
+    def __init__(self, algebra: CliffordAlgebra, channels: int, group: str = "O"):
         super().__init__()
         self.algebra = algebra
-        self.mix = MVLinear(algebra, channels, channels, bias=False)
+        self.mix = MVLinear(algebra, channels, channels, bias=False, group=group)
         self.weight = nn.Parameter(torch.zeros(channels, algebra.n_grades))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -102,16 +112,21 @@ class PreActivationBlock(ResidualBlock):
     Args:
         algebra: the Clifford algebra.
         convs: the two convolutions.
+        norm: normalise after each convolution, by absolute squares.
         acts: the two activations before them.
     """
 
     def __init__(
-        self, algebra: CliffordAlgebra, convs: Sequence[nn.Module], acts: Sequence[nn.Module]
+        self,
+        algebra: CliffordAlgebra,
+        convs: Sequence[nn.Module],
+        norm: bool,
+        acts: Sequence[nn.Module],
     ):
         super().__init__()
         self.acts = nn.ModuleList(acts)
         self.convs = nn.ModuleList(convs)
-        self.norm = MVLayerNorm(algebra, absolute=True)
+        self.norm = MVLayerNorm(algebra, absolute=True) if norm else nn.Identity()
 
     def compute(self, x: Tensor, *edges: Any) -> Tensor:
         y = x
@@ -127,11 +142,13 @@ def recompute_blocks(network: nn.Module, recompute: bool = True) -> None:
             module.recompute = recompute
 
 
-def activation_layer(name: str, algebra: CliffordAlgebra, channels: int) -> nn.Module:
-    """``"gate"`` or ``"product"``."""
+def activation_layer(
+    name: str, algebra: CliffordAlgebra, channels: int, group: str = "O"
+) -> nn.Module:
+    """``"gate"``, or ``"product"`` with the terms of a group."""
     if check_choice("activation", name, ACTIVATIONS) == "gate":
         return MVGELU(algebra)
-    return ProductGate(algebra, channels)
+    return ProductGate(algebra, channels, group)
 
 
 def split_width(width: int | Sequence[int]) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from cscnn.conv import CliffordSteerableConv, CliffordSteerablePointConv
 from cscnn.kernels import SteerableKernel
 from cscnn.nn import MVLinear
-from cscnn.nn.linear import add_scalar_bias
+from cscnn.nn.linear import add_bias, constant_blades
 
 #: Initial mean of the scalars that enter a chain of residual blocks: its gates start 84 % open.
 OPEN = 1.0
@@ -42,7 +42,7 @@ def calibrate_(
     other: Tensor | None = None,
     counted: Tensor | None = None,
 ) -> None:
-    """Set initial scales and scalar biases so that signals and gradients keep their size.
+    """Set initial scales and biases so that signals and gradients keep their size.
 
     Noise is passed, and every layer in turn is given outputs of unit variance with scalars of zero
     mean; else the mean that gates give to scalars grows from block to block and drowns the signal.
@@ -104,14 +104,21 @@ def _linear_layers(module: nn.Module) -> Iterator[nn.Module]:
 
 
 def standardise_(layer: Any, _: Any, y: Tensor, *, mean: float) -> Tensor:
-    """Forward hook: give y, and outputs to come, unit variance and scalars of a certain mean."""
-    shift = -y[..., 0].mean((0, *range(2, y.dim() - 1)))
-    centred = add_scalar_bias(y, shift)
+    """Forward hook: give y, and outputs to come, unit variance and scalars of a certain mean.
+
+    Pseudoscalars that have a bias get mean zero.
+    """
+    blades = constant_blades(layer.algebra, "SO")[: layer.bias.dim()]
+    means = [y[..., blade].mean((0, *range(2, y.dim() - 1))) for blade in blades]
+    shift = -torch.stack(means, -1).view_as(layer.bias)
+    centred = add_bias(y, shift, layer.algebra)
     scale = 1 / float(centred.square().mean().sqrt())
     layer.bias.add_(shift)
     scale_(layer, scale)
-    layer.bias.add_(mean)
-    return add_scalar_bias(scale * centred, torch.full_like(shift, mean))
+    new = torch.zeros_like(shift)
+    new.view(len(new), -1)[:, 0] = mean
+    layer.bias.add_(new)
+    return add_bias(scale * centred, new, layer.algebra)
 
 
 def scale_(layer: Any, factor: float) -> None:

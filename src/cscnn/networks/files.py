@@ -19,7 +19,7 @@ from cscnn.networks.fieldtype import FieldType
 from cscnn.networks.grid import Grid
 from cscnn.networks.pointnet import Neighbourhood
 from cscnn.networks.recipe import Recipe, recipe_of
-from cscnn.networks.registry import build
+from cscnn.networks.registry import build, with_group, with_group_of_files
 from cscnn.networks.weights import check_weights, checksum, load_, plain_weights, to_file
 
 FORMAT = 1  #: of the description of a network; raised when its entries change their meaning
@@ -117,7 +117,8 @@ def save(
             f"the metadata {', '.join(reserved)} are written by save itself: choose another name"
         )
     tensors = to_file(plain_weights(network) if weights is None else weights)
-    texts = {KEY: json.dumps(Description.of(recipe).to_json()), **(metadata or {})}
+    description = Description.of(with_group(recipe, network))
+    texts = {KEY: json.dumps(description.to_json()), **(metadata or {})}
     write_bytes(Path(path), to_bytes(tensors, {**texts, CHECKSUM: checksum(texts, tensors)}))
 
 
@@ -180,6 +181,7 @@ def restore(path: Path, metadata: Mapping[str, str], tensors: Mapping[str, Tenso
     recipe = described(path, metadata, KEY, Description, FORMAT).recipe()
     types = (recipe.input_type, recipe.output_type)
     try:
+        recipe = with_group_of_files(recipe)
         with torch.random.fork_rng(devices=[]):  # the weights that are drawn are overwritten
             network = build(recipe.name, *types, recipe.space, **recipe.options)
         check_weights(network, tensors)

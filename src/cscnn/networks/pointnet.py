@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from cscnn._util.checks import check_choice, check_int
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.clifford import check_algebra
+from cscnn.algebra.group import check_group
 from cscnn.conv import CliffordSteerablePointConv
 from cscnn.geometry.edges import Edges
 from cscnn.kernels import Complete, kernel_choice
@@ -19,6 +20,7 @@ from cscnn.networks.blocks import ACTIVATIONS, CSBlock, activation_layer, split_
 from cscnn.networks.entries import register
 from cscnn.networks.steerable import SIZES, Kernel
 from cscnn.nn import MVLinear
+from cscnn.nn.linear import constant_blades
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,9 @@ class CSPointNet(nn.Module):
             (the paper's, slower on edges).
         activation: ``"gate"`` (the paper's) or ``"product"``, see `ProductGate`.
         norm: normalise after each convolution of a block, in spacetime by absolute squares.
+        group: of linear layers, products and biases, by default that of the kernel. ``"SO"`` and
+            ``"SO+"`` give them terms with the pseudoscalar, see `MVLinear`. The network commutes
+            with what this group and that of the kernel have in common.
 
     Shape:
         (points, c_in, blades) and edges -> (points, c_out, blades)
@@ -81,6 +86,7 @@ class CSPointNet(nn.Module):
         kernel: Kernel = Complete(),
         activation: str = "gate",
         norm: bool = True,
+        group: str | None = None,
     ):
         super().__init__()
         self.algebra: CliffordAlgebra = check_algebra(algebra)
@@ -91,15 +97,20 @@ class CSPointNet(nn.Module):
         check_choice("activation", activation, ACTIVATIONS)
         outer, within = split_width(width)
         choice = kernel_choice(kernel)
+        self.group: str = check_group(algebra, choice.group if group is None else group)
 
         def act(channels: int) -> nn.Module:
-            return activation_layer(activation, algebra, channels)
+            return activation_layer(activation, algebra, channels, self.group)
+
+        def linear(a: int, b: int) -> MVLinear:
+            return MVLinear(algebra, a, b, constant_blades(algebra, self.group), self.group)
 
         def conv(a: int, b: int) -> CliffordSteerablePointConv:
             return CliffordSteerablePointConv(
                 algebra, a, b, neighbourhood.radius, kernel=choice,
                 aggregation=neighbourhood.aggregation, window=neighbourhood.window,
                 neighbours=neighbourhood.neighbours,
+                bias=constant_blades(algebra, self.group, choice.group),
             )  # fmt: skip
 
         def block() -> CSBlock:
@@ -107,12 +118,10 @@ class CSPointNet(nn.Module):
             return CSBlock(algebra, convs, norm, (act(within), act(outer)))
 
         self.embedding = nn.Sequential(
-            MVLinear(algebra, c_in, outer), act(outer), MVLinear(algebra, outer, outer), act(outer)
+            linear(c_in, outer), act(outer), linear(outer, outer), act(outer)
         )
         self.blocks = nn.ModuleList(block() for _ in range(blocks))
-        self.output = nn.Sequential(
-            MVLinear(algebra, outer, outer), act(outer), MVLinear(algebra, outer, c_out)
-        )
+        self.output = nn.Sequential(linear(outer, outer), act(outer), linear(outer, c_out))
 
     def entries(self) -> list[nn.Module]:
         """The layer whose outputs enter the chain of residual blocks, see `calibrate_`."""

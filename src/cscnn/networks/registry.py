@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -11,6 +12,8 @@ from torch import nn
 
 from cscnn._util.modules import import_modules
 from cscnn._util.suggest import check_known, did_you_mean
+from cscnn.algebra.group import keeps_orientation
+from cscnn.kernels import kernel_choice
 from cscnn.networks.components import OnComponents
 from cscnn.networks.entries import ENTRIES, Entry, register
 from cscnn.networks.fieldtype import FieldType
@@ -82,8 +85,36 @@ def build(
         torch.Size([1, 1, 16, 16, 4])
     """
     network = _build(name, input_type, output_type, space, options)
-    setattr(network, ATTRIBUTE, Recipe(name, input_type, output_type, space, options))
+    recipe = Recipe(name, input_type, output_type, space, options)
+    setattr(network, ATTRIBUTE, with_group(recipe, network))
     return network
+
+
+def with_group(recipe: Recipe, network: nn.Module) -> Recipe:
+    """A recipe that says the group of a network's layers, if it is SO or SO+.
+
+    Files need it: a group that they do not say is O, see `with_group_of_files`.
+    """
+    group = getattr(network, "group", None)
+    special = isinstance(group, str) and keeps_orientation(group)
+    return _with_option(recipe, "group", group) if special else recipe
+
+
+def with_group_of_files(recipe: Recipe) -> Recipe:
+    """The recipe of a file, whose layers are of O if it does not say their group.
+
+    Kernels of SO are older than layers that follow them.
+    """
+    kernel = recipe.options.get("kernel")
+    special = kernel is not None and keeps_orientation(kernel_choice(kernel).group)
+    return _with_option(recipe, "group", "O") if special else recipe
+
+
+def _with_option(recipe: Recipe, name: str, value: Any) -> Recipe:
+    """A recipe with an option, if the network has it and it is not given."""
+    if name in recipe.options or name not in option_names(entry(recipe.name).network):
+        return recipe
+    return replace(recipe, options={**recipe.options, name: value})
 
 
 def _build(

@@ -33,6 +33,9 @@ class CSResNet(SteerableNetwork):
         activation: ``"gate"`` (the paper's) or ``"product"``, see `ProductGate`.
         norm: normalise after each convolution of a block, in spacetime by absolute squares.
         grid: distances of points and padding.
+        group: of products and biases, by default that of the kernel. ``"SO"`` and ``"SO+"`` give
+            them terms with the pseudoscalar, see `MVLinear`: ``kernel=Complete(group="SO")`` makes
+            a network of SO throughout. With ``group="O"`` only its convolutions are of SO.
 
     Shape:
         (batch, c_in, *grid, blades) -> (batch, c_out, *grid, blades)

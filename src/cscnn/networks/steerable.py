@@ -11,11 +11,13 @@ from torch import Tensor, nn
 from cscnn._util.checks import check_choice, check_int
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.clifford import check_algebra
+from cscnn.algebra.group import check_group
 from cscnn.conv import CliffordSteerableConv
 from cscnn.kernels import Implicit, KernelChoice, kernel_choice
 from cscnn.networks.blocks import ACTIVATIONS, CSBlock, activation_layer
 from cscnn.networks.entries import Sizes
 from cscnn.networks.grid import Grid
+from cscnn.nn.linear import constant_blades
 
 #: A kernel for each layer: a typed choice, its name, or its JSON form.
 Kernel = KernelChoice | str | Mapping[str, Any]
@@ -40,6 +42,9 @@ class SteerableNetwork(nn.Module):
         activation: ``"gate"`` (the paper's) or ``"product"``, see `ProductGate`.
         norm: normalise after each convolution of a block, in spacetime by absolute squares.
         grid: distances of points and padding.
+        group: of products and biases, ``"O"``, ``"SO"``, ``"O+"`` or ``"SO+"``; by default that of
+            the kernel. For SO they have terms with the pseudoscalar, see `MVLinear`. The network
+            commutes with what this group and that of the kernel have in common.
     """
 
     embedding: nn.Sequential
@@ -56,6 +61,7 @@ class SteerableNetwork(nn.Module):
         activation: str = "gate",
         norm: bool = True,
         grid: Grid = Grid(),
+        group: str | None = None,
     ):
         super().__init__()
         self.algebra: CliffordAlgebra = check_algebra(algebra)
@@ -66,6 +72,7 @@ class SteerableNetwork(nn.Module):
         self.activation: str = check_choice("activation", activation, ACTIVATIONS)
         self.norm = norm
         self.grid = grid
+        self.group: str = check_group(algebra, self.kernel.group if group is None else group)
 
     def conv(
         self, c_in: int, c_out: int, kernel_size: int, grid: Grid | None = None
@@ -80,11 +87,12 @@ class SteerableNetwork(nn.Module):
             kernel=self.kernel,
             padding_mode=grid.padding_modes(self.algebra.dim),
             spacing=grid.spacings(self.algebra.dim),
+            bias=constant_blades(self.algebra, self.group, self.kernel.group),
         )
 
     def act(self, channels: int) -> nn.Module:
         """An activation."""
-        return activation_layer(self.activation, self.algebra, channels)
+        return activation_layer(self.activation, self.algebra, channels, self.group)
 
     def block(self, width: int, block_width: int) -> CSBlock:
         """A residual block."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -46,8 +47,7 @@ class CSUNet(SteerableNetwork):
         kernel_size: taps per axis of the blocks' convolutions.
         kernel: ``Complete(hidden_dim=4)``, ``Implicit()``, ..., or a name. The kernel networks of
             ``Implicit()`` have thousands of parameters for each of many convolutions.
-        activation: ``"gate"`` (the paper's) or ``"product"``, see `ProductGate`.
-        grid: distances of points and padding.
+        options: ``activation``, ``norm``, ``grid`` and ``group``, as for `CSResNet`.
 
     Shape:
         (batch, c_in, *grid, blades) -> (batch, c_out, *grid, blades)
@@ -69,18 +69,9 @@ class CSUNet(SteerableNetwork):
         levels: int | Sequence[int] = 2,
         kernel_size: int = 5,
         kernel: Kernel = Complete(hidden_dim=4),
-        activation: str = "gate",
-        grid: Grid = Grid(),
+        **options: Any,
     ):
-        super().__init__(
-            algebra,
-            c_in,
-            c_out,
-            kernel_size=kernel_size,
-            kernel=kernel,
-            activation=activation,
-            grid=grid,
-        )
+        super().__init__(algebra, c_in, c_out, kernel_size=kernel_size, kernel=kernel, **options)
         self.halvings: tuple[int, ...] = check_levels(levels, algebra.dim)
         self.levels: int = max(self.halvings)
         widths = level_widths(width, self.levels)
@@ -104,6 +95,7 @@ class CSUNet(SteerableNetwork):
                 PreActivationBlock(
                     self.algebra,
                     [self.conv(width, width, self.kernel_size, grid) for _ in range(2)],
+                    self.norm,
                     [self.act(width) for _ in range(2)],
                 )
                 for _ in range(count)

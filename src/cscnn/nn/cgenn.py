@@ -19,13 +19,14 @@ class CGENN(nn.Module):
     """Stack of geometric product layers (Ruhe et al. 2023; paper, Algorithm 2).
 
     ``num_layers`` product layers; after each but the last come `GradeNorm` and `MVGELU`.
-    f(ρ(g) x) = ρ(g) f(x) for every g in O(p, q).
+    f(ρ(g) x) = ρ(g) f(x) for every g of the group.
 
     Args:
         algebra: the Clifford algebra.
         c_in, c_out: channels.
         hidden_dim: channels between the layers.
         num_layers: number of product layers.
+        group: of the product layers, see `MVLinear`.
 
     Shape:
         (batch, c_in, *space, blades) -> (batch, c_out, *space, blades)
@@ -45,6 +46,7 @@ class CGENN(nn.Module):
         c_out: int,
         hidden_dim: int = 12,
         num_layers: int = 4,
+        group: str = "O",
     ):
         super().__init__()
         check_int("num_layers", num_layers, low=1)
@@ -53,7 +55,7 @@ class CGENN(nn.Module):
         self.c_in = c_in
         widths = [c_in, *[hidden_dim] * (num_layers - 1), c_out]
         self.products = nn.ModuleList(
-            GeometricProductLayer(algebra, a, b) for a, b in pairwise(widths)
+            GeometricProductLayer(algebra, a, b, group=group) for a, b in pairwise(widths)
         )
         self.norms = nn.ModuleList(GradeNorm(algebra, width) for width in widths[1:-1])
         self.gate = MVGELU(algebra)

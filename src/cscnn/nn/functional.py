@@ -64,15 +64,19 @@ def from_planes(planes: Tensor, like: Tensor) -> Tensor:
 
 
 def mix_channels(x: Tensor, weight: Tensor, algebra: CliffordAlgebra) -> Tensor:
-    """Channel mixing with one matrix per grade, on planes.
+    """Channel mixing with one matrix per grade, on planes: y_k = W_k x_k.
+
+    Weights with twice as many columns, [W V], mix x I too: y_k = W_k x_k + V_k (x I)_k.
 
     Args:
         x: (batch, c_in, blades, points).
-        weight: (c_out, c_in, grades).
+        weight: (c_out, c_in, grades) or (c_out, 2 c_in, grades).
 
     Returns:
         (batch, c_out, blades, points)
     """
+    if weight.shape[1] > x.shape[1]:
+        x = torch.cat([x, algebra.undual(x.movedim(2, -1)).movedim(-1, 2)], 1)
     batch, c_in, _, points = x.shape
     mixed = [
         weight[..., k] @ x[:, :, algebra.grade_slice(k)].reshape(batch, c_in, size * points)

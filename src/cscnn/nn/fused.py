@@ -13,6 +13,8 @@ and for the derivative g of a loss by y, with t = w r g,
 
     by m:  h = x ⌟ t - r (m·h') m / s  where h' = x ⌟ t and ⌟ is the adjoint of the product,
     by x:  Φ g + Φ' (g·x) e_0 + t ⌞ m + mixᵀ(h).
+
+A mix of x and x I is one of twice as many channels.
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ def product_gate(x: Tensor, mix: Tensor, weight: Tensor, algebra: CliffordAlgebr
 
     Args:
         x: field (batch, channels, *space, blades).
-        mix: (channels, channels, grades), one matrix for each grade.
+        mix: (channels, channels or twice as many, grades), see `mix_channels`; the latter commutes
+            with SO(p, q) only.
         weight: (channels, grades).
         algebra: the Clifford algebra.
     """
@@ -103,14 +106,20 @@ class _Passes:
         self.batch, self.channels, self.blades, self.points = planes.shape
         self.x = planes.transpose(1, 2).contiguous()  # (batch, blades, channels, points)
         per_blade = mix[..., self.grades].permute(2, 0, 1).repeat(self.batch, 1, 1)
-        self.mix = per_blade  # (batch * blades, channels, channels)
-        self.m = torch.bmm(per_blade, self.x.flatten(0, 1)).view_as(self.x)
+        self.mix = per_blade  # (batch * blades, channels, channels or twice as many)
+        self.special = mix.shape[1] > self.channels
+        self.mixed = self._with_undual() if self.special else self.x
+        self.m = torch.bmm(per_blade, self.mixed.flatten(0, 1)).view_as(self.x)
         self.weight = weight[:, self.grades].T.unsqueeze(-1)  # (blades, channels, 1)
         self.definite = min(algebra.metric) > 0
         self.squares = self._squares()
         self.size = self.squares[-1].clamp(SMALLEST_SQUARE).sqrt_()
         self.share = (1 + self.size).reciprocal_()  # r
         self.phi = self._phi()
+
+    def _with_undual(self) -> Tensor:
+        """x and x I, as twice as many channels."""
+        return torch.cat([self.x, self.algebra.undual(self.x.movedim(1, -1)).movedim(-1, 1)], 2)
 
     def _squares(self) -> list[Tensor]:
         """<m_k, m_k> for each grade in spacetime, and last the sum of their absolute values."""
@@ -158,8 +167,12 @@ class _Passes:
         h = self.product(t, self.x, (2, 0, 1))
         self._subtract_slope_of_share(h)
         flat = h.flatten(0, 1)
-        by_x.flatten(0, 1).baddbmm_(self.mix.mT, flat)
-        by_mix = torch.bmm(flat, self.x.flatten(0, 1).mT)
+        by_x.flatten(0, 1).baddbmm_(self.mix[..., : self.channels].mT, flat)
+        if self.special:
+            by_undual = torch.bmm(self.mix[..., self.channels :].mT, flat).view_as(self.x)
+            # The adjoint of a permutation with signs is its inverse.
+            by_x += self.algebra.dual(by_undual.movedim(1, -1)).movedim(-1, 1)
+        by_mix = torch.bmm(flat, self.mixed.flatten(0, 1).mT)
         by_mix = by_mix.unflatten(0, (self.batch, self.blades)).sum(0)
         by_x[:, 0].addcmul_(dot(grad, self.x), self.phi_slope())
         by_planes_ = self.x.new_empty(self.batch, self.channels, self.blades, self.points)

@@ -1,4 +1,4 @@
-"""`GeometricProductLayer`: learnable bilinear interactions that commute with O(p, q)."""
+"""`GeometricProductLayer`: learnable bilinear interactions, equivariant to O(p, q) or SO(p, q)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cscnn.algebra.bilinear import BilinearTable
 from cscnn.algebra.clifford import check_algebra
 from cscnn.algebra.tables import product_terms
 from cscnn.nn.functional import check_field, from_planes, to_planes, weighted_product
-from cscnn.nn.linear import MVLinear
+from cscnn.nn.linear import MVLinear, constant_blades
 from cscnn.nn.norm import GradeNorm
 
 
@@ -29,10 +29,15 @@ class GeometricProductLayer(nn.Module):
     with one weight for every grade path (m, n -> k) that the algebra admits. Without
     ``first_order`` the second summand and the factor are left out. Commutes with ρ(g).
 
+    For SO the linear maps know x I, see `MVLinear`, and the paths stay as they are. That is enough:
+    x (y I) = (x y) I, so a path to grade k from the part x_j I of r_i is a path to d - k from x_j,
+    times I. Such pairs are all bilinear maps that commute with SO(p, q).
+
     Args:
         algebra: the Clifford algebra.
         c_in, c_out: channels.
-        first_order: add the linear term (with its scalar bias).
+        first_order: add the linear term, with its bias on all blades that the group leaves alone.
+        group: as for `MVLinear`.
 
     Attributes:
         paths: grade triples (left, out, right), the last axis of ``weight``.
@@ -41,16 +46,26 @@ class GeometricProductLayer(nn.Module):
         (batch, c_in, *space, blades) -> (batch, c_out, *space, blades)
     """
 
-    def __init__(self, algebra: CliffordAlgebra, c_in: int, c_out: int, first_order: bool = True):
+    def __init__(
+        self,
+        algebra: CliffordAlgebra,
+        c_in: int,
+        c_out: int,
+        first_order: bool = True,
+        group: str = "O",
+    ):
         super().__init__()
         self.algebra: CliffordAlgebra = check_algebra(algebra)
         self.c_in: int = check_int("c_in", c_in, low=1)
         self.c_out: int = check_int("c_out", c_out, low=1)
         self.paths: tuple[tuple[int, int, int], ...] = algebra.paths
         self.weight = nn.Parameter(torch.empty(c_out, c_in, len(self.paths)))
-        self.right = MVLinear(algebra, c_in, c_in, bias=False)
+        self.right = MVLinear(algebra, c_in, c_in, bias=False, group=group)
         self.norm = GradeNorm(algebra, c_in)
-        self.linear: MVLinear | None = MVLinear(algebra, c_in, c_out) if first_order else None
+        self.linear: MVLinear | None = None
+        if first_order:
+            bias = constant_blades(algebra, group)
+            self.linear = MVLinear(algebra, c_in, c_out, bias, group)
         grades = range(algebra.n_grades)
         self._paths_by_grade = tuple(
             [i for i, path in enumerate(self.paths) if path[1] == k] for k in grades

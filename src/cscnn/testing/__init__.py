@@ -6,9 +6,9 @@ networks and spaces, one line for each.
 """
 
 from cscnn.testing import conformance
-from cscnn.testing.errors import relative_error
+from cscnn.testing.errors import random_element, relative_error
 from cscnn.testing.grids import grid_equivariance_errors
-from cscnn.testing.steerability import assert_steerable, random_element, steerability_errors
+from cscnn.testing.steerability import assert_steerable, steerability_errors
 from cscnn.testing.values import assert_equivariant, equivariance_errors
 
 __all__ = [

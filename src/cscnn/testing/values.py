@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from cscnn._util.checks import check_int
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.clifford import check_algebra
-from cscnn.testing.errors import chosen_kinds, demand, relative_error
+from cscnn.algebra.group import check_group
+from cscnn.testing.errors import chosen_kinds, demand, random_element, relative_error
 
 Field = Callable[[Tensor], Tensor]
 
@@ -22,6 +23,7 @@ def equivariance_errors(
     algebra: CliffordAlgebra,
     shape: Sequence[int],
     *,
+    group: str = "O",
     kinds: str | Sequence[str] | None = None,
     samples: int = 3,
     rapidity: float | tuple[float, float] = 1.0,
@@ -30,7 +32,7 @@ def equivariance_errors(
     device: torch.device | str | None = None,
     seed: int = 0,
 ) -> dict[str, float]:
-    """Largest relative violation of f(ρ(g) x) = ρ(g) f(x) for each kind of g in O(p, q).
+    """Largest relative violation of f(ρ(g) x) = ρ(g) f(x) for each kind of g in a group.
 
     The points stay where they are: g acts on the values only, which is the symmetry of pointwise
     layers and of networks on sets (for grids see `grid_equivariance_errors`). ``gradients`` also
@@ -43,7 +45,8 @@ def equivariance_errors(
             an output that is not a multivector, embed it: ``lambda x: alg.embed(f(x), 0)``.
         algebra: its Clifford algebra.
         shape: shape of the random input without the blades, e.g. ``(batch, channels)``.
-        kinds: see `CliffordAlgebra.random_orthogonal`; by default all that exist.
+        group: ``"O"``, ``"SO"``, ``"O+"`` or ``"SO+"``.
+        kinds: see `CliffordAlgebra.random_orthogonal`; by default all that exist in the group.
         samples: number of random (x, g) for each kind.
         rapidity: largest rapidity of boosts, or smallest and largest. Rounding errors grow
             exponentially with it.
@@ -58,7 +61,7 @@ def equivariance_errors(
     check_int("samples", samples, low=1)
     if not isinstance(shape, Sequence) or any(not isinstance(n, int) or n < 1 for n in shape):
         raise ValueError(f"shape must be a sequence of positive integers, got {shape!r}")
-    chosen = chosen_kinds(algebra, kinds)
+    chosen = chosen_kinds(algebra, kinds, check_group(algebra, group))
     if isinstance(module, nn.Module):
         state = [*module.parameters(), *module.buffers()]
         device = device or (state[0].device if state else None)
@@ -68,7 +71,7 @@ def equivariance_errors(
     for kind in chosen:
         worst = 0.0
         for _ in range(samples):
-            g = algebra.random_orthogonal(kind, rapidity=rapidity, generator=generator, dtype=dtype)
+            g = random_element(algebra, group, kind, rapidity, generator).to(dtype)
             x = torch.randn(*shape, algebra.n_blades, generator=generator, dtype=dtype)
             rho = algebra.action(g).to(device)
             worst = max(worst, _violation(module, x.to(device), rho, gradients, generator))
@@ -114,6 +117,7 @@ def assert_equivariant(
     algebra: CliffordAlgebra,
     shape: Sequence[int],
     *,
+    group: str = "O",
     tol: float | None = None,
     dtype: torch.dtype = torch.float64,
     **options: Any,
@@ -121,6 +125,7 @@ def assert_equivariant(
     """Raise ``AssertionError`` unless `equivariance_errors` are all at most ``tol``; return them.
 
     Args:
+        group: ``"O"``, ``"SO"``, ``"O+"`` or ``"SO+"``.
         tol: by default 1e-9 in float64 and 1e-3 in float32.
         options: ``kinds``, ``samples``, ``rapidity``, ``gradients``, ``device``, ``seed``, as for
             `equivariance_errors`.
@@ -132,8 +137,8 @@ def assert_equivariant(
         >>> sorted(errors)
         ['any', 'boost', 'reflection']
     """
-    errors = equivariance_errors(module, algebra, shape, dtype=dtype, **options)
+    errors = equivariance_errors(module, algebra, shape, group=group, dtype=dtype, **options)
     if tol is None:
         tol = {torch.float64: 1e-9, torch.float32: 1e-3}.get(dtype, 0.1)
-    demand(errors, tol, f"{type(module).__name__} does not commute with", algebra)
+    demand(errors, tol, f"{type(module).__name__} does not commute with", algebra, group)
     return errors

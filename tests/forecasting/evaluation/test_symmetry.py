@@ -106,6 +106,8 @@ def test_groups_of_kernels_count():
     assert symmetry.symmetry_group(forecaster("resnet", plane())) == "O"
     special = forecaster("cs_resnet", plane(), kernel=Complete(group="SO"))
     assert symmetry.symmetry_group(special) == "SO"
+    products = forecaster("cs_resnet", plane(), activation="product", group="SO")
+    assert symmetry.symmetry_group(products) == "SO"
     x = blobs(plane(), (16, 16))
     assert symmetry.point_group_error(special, x) < 1e-9
 

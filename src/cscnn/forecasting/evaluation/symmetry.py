@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.grids import transform_on_grid
-from cscnn.algebra.group import boost, rotation
+from cscnn.algebra.group import boost, common_group, rotation
 from cscnn.forecasting.augment import task_symmetries
 from cscnn.forecasting.evaluation.resample import fade, move, positions
 from cscnn.forecasting.evaluation.results import MotionErrors
@@ -32,6 +32,7 @@ from cscnn.forecasting.forecaster import Forecaster
 from cscnn.forecasting.receptive_field import receptive_field
 from cscnn.forecasting.task import Task
 from cscnn.kernels import SteerableKernel
+from cscnn.nn import MVLinear
 
 ANGLES = (5.0, 15.0, 30.0, 45.0, 60.0, 75.0)  #: degrees
 RAPIDITIES = (0.1, 0.25, 0.5, 0.75)
@@ -144,9 +145,9 @@ def point_group_error(
 
 
 def symmetry_group(network: nn.Module) -> str:
-    """The group of a network's steerable kernels; O if it has none."""
-    groups = {m.group for m in network.modules() if isinstance(m, SteerableKernel)}
-    return groups.pop() if len(groups) == 1 else "O"
+    """What the groups of a network's kernels and linear layers have in common; O if it has none."""
+    parts = (m for m in network.modules() if isinstance(m, SteerableKernel | MVLinear))
+    return common_group({m.group for m in parts})
 
 
 # --- rotations and boosts, by interpolation -------------------------------------------------------

@@ -107,7 +107,8 @@ class ModelConfig:
         width: channels; or give params.
         params: budget of parameters, for which the width is found.
         options: further options of the network, e.g. {blocks: 4, kernel: complete} or
-            {kernel: {name: complete, group: O+}}.
+            {kernel: {name: complete, group: O+}}. Products and biases of steerable networks follow
+            the group of the kernel, unless the options have a group.
         predict: state, or change: then the output of the network is added to the newest known
             frame, so that it need not learn to copy it. Losses are those of the state with both.
         calibrate: set initial scales of steerable networks by a pass of noise; without it they

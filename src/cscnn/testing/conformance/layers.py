@@ -54,8 +54,8 @@ class LayerSuite(ModuleSuite):
         """f(ρ(g) x) = ρ(g) f(x), and the gradients transform accordingly."""
         algebra = symmetry.algebra
         assert_equivariant(
-            self.module(algebra), algebra, (4, self.channels), kinds=symmetry.kind, samples=2,
-            rapidity=self.rapidity, tol=self.tol,
+            self.module(algebra), algebra, (4, self.channels), group=symmetry.group,
+            kinds=symmetry.kind, samples=2, rapidity=self.rapidity, tol=self.tol,
         )  # fmt: skip
 
     def test_control(self, setting: Setting) -> None:
@@ -63,8 +63,8 @@ class LayerSuite(ModuleSuite):
         algebra = setting.algebra
         kinds = [s.kind for s in self.cases["symmetry"] if s.algebra == setting.algebra]
         errors = equivariance_errors(
-            Leaky(self.module(algebra)), algebra, (4, self.channels), kinds=kinds,
-            rapidity=(0.5, 1.0), samples=1, gradients=False,
+            Leaky(self.module(algebra)), algebra, (4, self.channels), group=setting.group,
+            kinds=kinds, rapidity=(0.5, 1.0), samples=1, gradients=False,
         )  # fmt: skip
         check_control(errors, self.tol)
 
@@ -140,6 +140,7 @@ def layer(
     *,
     channels: int,
     metrics: Sequence[Metric | CliffordAlgebra] = METRICS,
+    group: str = "O",
     kinds: Sequence[str] | None = None,
     tol: float = 1e-9,
     rapidity: float = 1.0,
@@ -161,6 +162,7 @@ def layer(
         channels: of its input.
         metrics: or algebras, to test equivariance with. The other tests take the first with
             several axes.
+        group: ``"O"``, ``"SO"``, ``"O+"`` or ``"SO+"``. Metrics that do not have it are left out.
         kinds: of transformations, for layers that are not equivariant to all, see
             `CliffordAlgebra.random_orthogonal`.
         tol: largest relative error of equivariance, in float64.
@@ -179,7 +181,7 @@ def layer(
         >>> conformance.failures(TestLinear, "dtype")
         {}
     """
-    cases = symmetries(metrics, kinds)
+    cases = symmetries(metrics, kinds, (group,))
     return specialise(
         LayerSuite, build=build, channels=channels, tol=tol, rapidity=rapidity,
         keeps_memory_order=keeps_memory_order, jitter=jitter, idle=tuple(idle),

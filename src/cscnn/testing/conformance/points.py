@@ -26,8 +26,7 @@ from cscnn.testing.conformance.suite import (
     specialise,
     symmetries,
 )
-from cscnn.testing.errors import relative_error
-from cscnn.testing.steerability import random_element
+from cscnn.testing.errors import random_element, relative_error
 
 COUNT = 9
 
