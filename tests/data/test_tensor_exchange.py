@@ -121,7 +121,7 @@ def test_the_package_of_the_well_reads_tensors(tmp_path: Path) -> None:
     names = [name for order in range(3) for name in data.metadata.field_names[order]]
     sample = data[1]
     fields = np.concatenate([sample["input_fields"], sample["output_fields"]])
-    stored = source.read(1)["stress"].astype(np.float32)
+    stored = source.read(1)["stress"]
     for number, label in enumerate(("xx", "xy", "yx", "yy")):
         assert np.array_equal(fields[..., names.index(f"stress_{label}")], stored[..., number])
 
