@@ -132,8 +132,8 @@ def training() -> Iterator[Case]:
 @benchmark(
     "tensors",
     "One convolution and its kernel, forward + backward, with symmetric tensors and without",
-    "Ratios are relative to the same convolution without tensors. They may grow with the square of "
-    "the number of components.",
+    "Ratios are relative to the same convolution without tensors, and may grow with the number of "
+    "components squared.",
 )
 def with_tensors() -> Iterator[Case]:
     for setup in (SETUPS[0], SETUPS[2]):

@@ -29,7 +29,7 @@ def plot_mean_map() -> Figure:
     titles = ("a random linear map", f"its mean over {len(actions)} symmetries")
     for ax, matrix, title in zip(axes, (random, mean), titles, strict=True):
         limit = float(matrix.abs().max())
-        image = ax.imshow(matrix, cmap="RdBu_r", vmin=-limit, vmax=limit)
+        image = ax.imshow(matrix.numpy(), cmap="RdBu_r", vmin=-limit, vmax=limit)
         ax.set_xticks(range(algebra.n_blades), algebra.blade_names)
         ax.set_yticks(range(algebra.n_blades), algebra.blade_names)
         ax.set_title(title)

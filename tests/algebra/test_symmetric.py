@@ -55,7 +55,10 @@ def test_components(algebra: CliffordAlgebra) -> None:
     assert algebra.grade_sizes[-1] == algebra.size(d + 1) == size
     assert algebra.size("symmetric") == d * d
     assert len(algebra.blade_names) == len(set(algebra.blade_names)) == algebra.n_blades
-    assert algebra.parities == (*(k % 2 for k in range(d + 1)), 0)
+    even = torch.cat(
+        [torch.full((size,), float(k % 2 == 0)) for k, size in enumerate(algebra.runs)]
+    )
+    assert torch.equal(even * 2 - 1, algebra.grade_involution(torch.ones(algebra.n_blades)))
     assert algebra != algebra.multivectors == CliffordAlgebra(algebra.metric)
     assert pickle.loads(pickle.dumps(algebra)) == algebra
     assert "symmetric=True" in repr(algebra)

@@ -65,7 +65,7 @@ def test_choices_stay_as_they_are(tuning, shape, tiles, derivatives):
     flat, axes = channels << d, (grid, (taps,) * d, (0,) * d, (circular,) * d)
     sizes = ConvSizes(*axes, batch, flat, flat, parity, itemsize)
     assert plan_tiles(sizes, "auto") == tiles
-    assert derivatives_are_faster(sizes, ((1,) * d, "O", 2)) == derivatives
+    assert derivatives_are_faster(sizes, ((1,) * d, False, "O", 2)) == derivatives
 
 
 def test_tiles_grow_with_the_batch(tuning):

@@ -141,7 +141,7 @@ def test_memory_does_not_grow_with_the_grid():
             return result
 
     kernel = differential((1, 1), c_in=4, c_out=4).kernel
-    options = ((1, 1), "O", 4, (5, 5), kernel.steps, (2, 2), (0, 0))
+    options = ((1, 1), False, "O", 4, (5, 5), kernel.steps, (2, 2), (0, 0))
     weights = kernel.operator_weights().detach()
     largest = []
     for size in (96, 192):
@@ -293,7 +293,7 @@ def faster(grid, channels, batch=1, taps=5):
     d = len(grid)
     flat, shape = channels << d, (grid, (taps,) * d, (0,) * d, (False,) * d)
     sizes = ConvSizes(*shape, batch, flat, flat, parity=True, itemsize=4)
-    return derivatives_are_faster(sizes, ((1,) * d, "O", 4))
+    return derivatives_are_faster(sizes, ((1,) * d, False, "O", 4))
 
 
 def test_derivatives_where_taps_are_many(monkeypatch):
@@ -353,7 +353,7 @@ def test_levels_multiply_out_to_the_derivatives(metric):
 
 def test_derivatives_are_made_once():
     """Of the 21 derivatives a blade of R^3 has only those made that are used, each for one sum."""
-    plan = make_plan((1, 1, 1), "O", 4, False)
+    plan = make_plan((1, 1, 1), False, "O", 4, False)
     made = [len(blade.uses) for blade in plan.blades]
     assert made == [9, 15, 15, 15, 17, 17, 17, 9]
     assert all(len(uses) == 1 for blade in plan.blades for uses in blade.uses)

@@ -90,7 +90,7 @@ def test_interpolation_at_walls():
 
 
 def test_walls_are_for_multivectors():
-    with pytest.raises(ValueError, match=r"'wall' is for multivectors of 2\^2 .* got 3"):
+    with pytest.raises(ValueError, match=r"'wall' is for multivectors of 4 components .* got 3"):
         pad_axis(torch.zeros(1, 3, 4, 4), 2, 1, "wall")
 
 

@@ -82,6 +82,7 @@ def test_smoke(smoke, capsys):
         "windows": 6,
         "stride": 1,
         "rollouts": 3,
+        "time_unit": "s",
     }
     symmetry = evaluation.symmetry
     assert symmetry.receptive_field == [2, 2]
@@ -272,7 +273,8 @@ def test_a_new_metric_is_one_function(smoke, tmp_path, fresh_metrics):
     path = tmp_path / "evaluation.json"
     evaluation.save(path)
     assert json.loads(path.read_text())["one_step"]["total"]["worst"] == one_step.total["worst"]
-    header, *rows = table(Evaluation.load(path)).split("\n\n")[1].splitlines()
+    parts = [part.splitlines() for part in table(Evaluation.load(path)).split("\n\n")]
+    (header, *rows) = next(lines for lines in parts if "mse" in lines[0].split())
     assert header.split()[2:] == [*metrics.METRICS]
     assert rows[2].split()[-1] == f"{one_step.total['worst']:.4g}"
     reported = report_rows([Contents("a", "", smoke, smoke.config(), [], evaluation, None)])
