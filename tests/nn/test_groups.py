@@ -43,6 +43,9 @@ TestLinear = conformance.layer(linear, **SO)
 TestProduct = conformance.layer(product, **SO)
 TestCGENN = conformance.layer(cgenn, **SO, compiles=False)
 TestProductGate = conformance.layer(gate, **SO)
+TENSORS = [CliffordAlgebra(metric, symmetric=True) for metric in ((1, 1), (1, -1), (1, 1, 1))]
+TestProductOfTensors = conformance.layer(product, metrics=TENSORS, **SO, compiles=False)
+TestProductGateOfTensors = conformance.layer(gate, metrics=TENSORS, **SO, compiles=False)
 TestLinearOfProperBoosts = conformance.layer(lambda a: linear(a, "SO+"), **SO_PLUS)
 TestProductGateOfProperBoosts = conformance.layer(lambda a: gate(a, "SO+"), **SO_PLUS)
 TestGradients = conformance.layer(
@@ -175,8 +178,11 @@ def bilinear_maps(algebra, group):
     return total
 
 
-def bilinear_span(algebra, group):
-    """Dimension of what product layers make of two channels, in one factor each."""
+def bilinear_span(algebra, group, behind=False):
+    """Dimension of what product layers make of two channels, in one factor each.
+
+    Behind them there may be a linear layer.
+    """
     layer = GeometricProductLayer(algebra, 2, 1, first_order=False, group=group).double()
     eye = torch.eye(algebra.n_blades, dtype=torch.float64)
     n = algebra.n_blades
@@ -187,7 +193,10 @@ def bilinear_span(algebra, group):
 
     def mixed_part():
         randomised(layer).norm.factor.data.fill_(-100.0)  # no normalisation: squares of x
-        both, first, second = layer(parts.flatten(0, 2)).chunk(3)
+        y = layer(parts.flatten(0, 2))
+        if behind:
+            y = randomised(MVLinear(algebra, 1, 1, bias=False, group=group))(y)
+        both, first, second = y.chunk(3)
         return both - first - second
 
     with torch.no_grad():
@@ -201,6 +210,16 @@ def test_product_layers_are_complete(metric, group):
     algebra = CliffordAlgebra(metric)
     count = (2 if group == "SO" else 1) * len(algebra.paths)
     assert bilinear_maps(algebra, group) == count == bilinear_span(algebra, group)
+
+
+@pytest.mark.slow
+def test_products_of_tensors_times_the_pseudoscalar():
+    """In the plane product layers have them, in space a linear layer behind."""
+    plane, space = (CliffordAlgebra((1,) * d, symmetric=True) for d in (2, 3))
+    assert bilinear_maps(plane, "SO") == 2 * len(plane.paths) == bilinear_span(plane, "SO")
+    count = bilinear_maps(space, "SO")
+    assert bilinear_span(space, "SO") == count - 2  # into vectors and pseudoscalars
+    assert bilinear_span(space, "SO", behind=True) == count
 
 
 @pytest.mark.slow

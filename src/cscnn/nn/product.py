@@ -31,7 +31,9 @@ class GeometricProductLayer(nn.Module):
 
     For SO the linear maps know x I, see `MVLinear`, and the paths stay as they are. That is enough:
     x (y I) = (x y) I, so a path to grade k from the part x_j I of r_i is a path to d - k from x_j,
-    times I. Such pairs are all bilinear maps that commute with SO(p, q).
+    times I. Such pairs are all bilinear maps that commute with SO(p, q). With symmetric tensors,
+    which have no x I in more than two dimensions, the products of two of them times I are missing;
+    a linear layer behind has them.
 
     Args:
         algebra: the Clifford algebra.
