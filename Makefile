@@ -10,7 +10,7 @@ EXE :=
 endif
 WORKERS ?= auto
 
-.PHONY: help demo test test-fast test-external test-core test-oldest lint oracles bench models figures examples study boosts rollouts zoo docs docs-serve test-docs dist clean
+.PHONY: help demo test test-fast test-external test-core test-oldest lint oracles bench models figures examples study boosts rollouts conditioning zoo docs docs-serve test-docs dist clean
 help:
 	@echo "make demo   the main job: simulate, train two models, evaluate, report (minutes)"
 	@echo "make test   all tests"
@@ -25,6 +25,7 @@ help:
 	@echo "make study  the paper's comparisons at a small size (hours); writes docs/results.md"
 	@echo "make boosts  networks trained at rest, seen in motion (hours); writes docs/boosts.md"
 	@echo "make rollouts  what makes forecasts last, for seven networks (hours); writes docs/rollouts.md"
+	@echo "make conditioning  kernels that see the field, against global context (less than an hour); writes docs/conditioning.md"
 	@echo "make zoo    train the small forecasters that come with the package (minutes)"
 	@echo "make examples  learn on the sphere, on spacetime events and on anti-de Sitter space (minutes)"
 	@echo "make docs   the documentation site, into site/ (minutes); make docs-serve shows it as you write"
@@ -106,6 +107,9 @@ boosts: $(VENV)/.dev
 
 rollouts: $(VENV)/.dev
 	$(BIN)/python -m experiments.rollouts --out rollouts --page docs
+
+conditioning: $(VENV)/.dev
+	$(BIN)/python -m experiments.conditioning --out conditioning --page docs
 
 zoo: $(VENV)/.dev
 	$(BIN)/python -m experiments.zoo --out zoo

@@ -23,6 +23,7 @@ from experiments.rollouts.results import Results
 
 def run_trial(trial: Trial, results: Results) -> Record:
     """Train or go on, measure, and keep the record. Training that diverges is a result too."""
+    results.study.register()
     config = trial.config(results.out / "data", results.out / "runs")
     record = Record(
         trial.name, trial.setting.name, trial.key, trial.lever, trial.plan(),

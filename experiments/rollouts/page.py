@@ -53,17 +53,28 @@ def write_page(results: Results, folder: Path) -> Path:
     lines = [STORY]
     for task in results.study.settings:
         lines += _section(results, task, folder)
-    records = results.all_records()
+    return write_records(results, folder, lines)
+
+
+def write_records(results: Results, folder: Path, lines: Sequence[str]) -> Path:
+    """Write the page, its records and speeds, in files with the name of the study.
+
+    Args:
+        results: of the study.
+        folder: of the files.
+        lines: of the page; how it was made is added.
+    """
+    name, records = results.study.name, results.all_records()
     machines = sorted({record.machine.get("processor", "?") for record in records})
     hours = sum(record.seconds for record in records) / 3600
-    lines.append(
+    made = (
         f"\n{len(records)} trainings, {hours:.1f} hours of one core ({', '.join(machines)}). "
-        "Made by `python -m experiments.rollouts --page docs`.\n"
+        f"Made by `python -m experiments.{name} --page docs`.\n"
     )
-    archive.save(folder / "rollouts.json", records, FORMAT)
-    write_json(folder / "rollouts_speeds.json", results.speeds)
-    page = folder / "rollouts.md"
-    write_text(page, page_text(lines))
+    archive.save(folder / f"{name}.json", records, FORMAT)
+    write_json(folder / f"{name}_speeds.json", results.speeds)
+    page = folder / f"{name}.md"
+    write_text(page, page_text([*lines, made]))
     return page
 
 
@@ -88,13 +99,18 @@ def _section(results: Results, task: str, folder: Path) -> list[str]:
         records = results.finished(task, part)
         if not records:
             continue
-        lines += [f"\n### {title}\n", *_curves(records, labels, setting.horizon), ""]
+        lines += [f"\n### {title}\n", *curves(records, labels, setting.horizon), ""]
         lines += [f"- {sentence}" for sentence in compare(records, ours)]
         picture = folder / "figures" / f"rollouts_{task}_{part}.png"
-        with replacing(picture) as temporary:
-            plot(records, labels).savefig(temporary, dpi=150, format="png")
-        lines.append(f"\n![Error by rollout step](figures/{picture.name})")
+        lines.append(draw(records, labels, picture))
     return lines
+
+
+def draw(records: Sequence[Record], labels: Mapping[str, str], picture: Path) -> str:
+    """Write a figure of errors by step; returns the line that shows it."""
+    with replacing(picture) as temporary:
+        plot(records, labels).savefig(temporary, dpi=150, format="png")
+    return f"\n![Error by rollout step](figures/{picture.name})"
 
 
 def _levers(results: Results, task: str, labels: Mapping[str, str]) -> list[str]:
@@ -124,7 +140,8 @@ def _shown(horizon: int) -> tuple[int, int, int]:
     return 1, (horizon + 1) // 2, horizon
 
 
-def _curves(records: Sequence[Record], labels: Mapping[str, str], horizon: int) -> list[str]:
+def curves(records: Sequence[Record], labels: Mapping[str, str], horizon: int) -> list[str]:
+    """A table of errors by step, a row for each network; what is after ± is half the range."""
     steps = [s for s in (1, 2, 3, 5, 7, 10, 15, 20) if s <= horizon]
     head = ["network", "recipe", "steps", *(f"step {s}" for s in steps), "correlation ≥ 0.8"]
     lines = [_row(head), _row(["---"] * len(head))]

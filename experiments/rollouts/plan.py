@@ -24,6 +24,9 @@ from cscnn.forecasting.training.config import (
 #: Raised when the same plan would give other numbers: old records are then not reused.
 VERSION = 1
 
+#: Parts of a study: learning rates and recipes, then the best of them with more seeds.
+PARTS = ("levers", "time", "steps")
+
 #: Attributes of `Setting` that say what is run, not what comes out of a training.
 SCHEDULING = ("seconds", "longer", "steps", "seeds", "rates")
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.rollouts.plan import Contender, Recipe, Setting, Trial
+from experiments.rollouts.plan import PARTS, Contender, Recipe, Setting, Trial
 from experiments.rollouts.presets import BASE
 from experiments.rollouts.records import Record, store
 from experiments.rollouts.timing import Speeds
-
-#: Parts of a study: learning rates and recipes, then the best of them with more seeds.
-PARTS = ("levers", "time", "steps")
 
 
 @dataclass(frozen=True)
@@ -21,11 +18,21 @@ class Study:
 
     Attributes:
         settings, contenders, recipes: by their keys.
+        name: of its folder in ``experiments``, and of its files.
+        networks: registers networks of the contenders that are not in the library; called in each
+            process.
     """
 
     settings: Mapping[str, Setting]
     contenders: Mapping[str, Contender]
     recipes: Mapping[str, Recipe]
+    name: str = "rollouts"
+    networks: Callable[[], None] | None = None
+
+    def register(self) -> None:
+        """Make all networks known in this process."""
+        if self.networks is not None:
+            self.networks()
 
 
 class Results:

@@ -11,8 +11,9 @@ from cscnn.data.generate import generate
 from experiments import archive
 from experiments.command import run_trials
 from experiments.rollouts.measure import run_trial
+from experiments.rollouts.plan import PARTS
 from experiments.rollouts.records import FORMAT, Record
-from experiments.rollouts.results import PARTS, Results, Study
+from experiments.rollouts.results import Results, Study
 from experiments.rollouts.timing import measure_speeds, read_speeds
 
 
@@ -24,20 +25,22 @@ def open_results(
     Args:
         study: what is compared.
         out: folder.
-        known: folder with rollouts.json and rollouts_speeds.json of an earlier study.
+        known: folder with records and speeds of an earlier study, see `write_records`.
         workers: processes that simulate.
         quiet: show no progress.
     """
+    study.register()
     for setting in study.settings.values():
         bar = Bar("trajectories", quiet=quiet)
         generate(setting.files(out / "data"), workers=workers, progress=bar)
     records: list[Record] = []
     speeds = read_speeds(out / "speeds.json")
     if known is not None:
-        records = archive.load(known / "rollouts.json", Record, FORMAT)
+        file = known / f"{study.name}.json"
+        records = archive.load(file, Record, FORMAT)
         if not records:
-            raise FileNotFoundError(f"there are no records {known / 'rollouts.json'}")
-        speeds = speeds or read_speeds(known / "rollouts_speeds.json")
+            raise FileNotFoundError(f"there are no records {file}")
+        speeds = speeds or read_speeds(known / f"{study.name}_speeds.json")
     if speeds is None:
         speeds = measure_speeds(
             study.settings, study.contenders, study.recipes, out / "data", quiet=quiet

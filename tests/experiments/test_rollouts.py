@@ -162,7 +162,7 @@ def test_tables_say_what_is_not_known() -> None:
     lost = replace(long, valid=None, errors=(), diverged="inf")
 
     def row(*records: Record) -> str:
-        return page_of._curves(records, {"mine": "Mine"}, 2)[-1]
+        return page_of.curves(records, {"mine": "Mine"}, 2)[-1]
 
     assert row(short).endswith("| 0.300 | 0.400 | 1.0 |")
     assert row(long).endswith("| ≥ 2.0 |")

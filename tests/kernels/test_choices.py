@@ -29,6 +29,8 @@ CASES = [
     Implicit(extra_channels=2),
     Complete(),
     Complete(group="SO+", radial="rings", causal=True, hidden_dim=5),
+    Complete(condition=3),
+    Implicit(extra_channels=1, condition=2),
     Differential(order=2, accuracy=4, group="SO"),
 ]
 
@@ -71,7 +73,7 @@ def test_choices_do_not_change():
     [
         ("spline", "one of the names complete, differential, implicit, got {'name': 'spline'}"),
         ({"group": "O"}, "one of the names complete, differential, implicit, got {'group': 'O'}"),
-        ({"name": "implicit", "hiden": 3}, ".*unit_variance; got hiden: did you mean hidden_dim"),
+        ({"name": "implicit", "hiden": 3}, ".*condition; got hiden: did you mean hidden_dim"),
         (
             {"name": "implicit", "group": "SO"},
             "options of the implicit kernel are .*; got group; the complete kernel knows group",

@@ -59,6 +59,19 @@ def test_networks_along_edges(tmp_path):
     assert relative_error(again(x, edges), network(x, edges)) < 1e-14  # memory may lie otherwise
 
 
+@pytest.mark.parametrize("kernel", ["implicit", "complete"])
+@pytest.mark.parametrize("name", ["cs_resnet", "cs_unet"])
+def test_conditional_kernels(name, kernel, tmp_path):
+    options = {"name": kernel, "hidden_dim": 3, "condition": 2}
+    network = tiny(name, PLANE, kernel=options).eval()
+    save(tmp_path / "net", network)
+    again = load(tmp_path / "net")
+    assert again.recipe.options["kernel"] == options
+    x = sample(PLANE, batch=2)
+    assert torch.equal(again(x), network(x))
+    assert relative_error(network(x[1:]), network(x)[1:]) < 1e-5
+
+
 def test_precision_and_random_numbers_stay(tmp_path):
     save(tmp_path / "net", tiny("cs_resnet", PLANE).double())
     torch.manual_seed(3)

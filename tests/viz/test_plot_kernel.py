@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from cscnn import CliffordAlgebra, CliffordSteerableConv
-from cscnn.kernels import CompleteKernel, Differential, ImplicitKernel
+from cscnn.kernels import Complete, CompleteKernel, Differential, ImplicitKernel
 
 pytest.importorskip("matplotlib")
 
@@ -34,6 +34,16 @@ def test_panels_show_the_kernel(build):
             assert values.abs().max() < 1e-5
         else:
             assert torch.allclose(torch.as_tensor(panel.data), values)
+
+
+def test_what_a_conditional_kernel_is_given_is_zero():
+    kernel = Complete(hidden_dim=4, condition=2)
+    conv = CliffordSteerableConv(CliffordAlgebra((1, 1)), 1, 1, 3, kernel=kernel)
+    first = drawn(plot_kernel(conv))[0]
+    with torch.no_grad():
+        taps = conv.expanded_kernel(torch.zeros(2, 4))
+    assert torch.allclose(torch.as_tensor(first.data), taps[0, 0])
+    assert len(drawn(plot_kernel(conv.kernel, resolution=5))) == 16
 
 
 @pytest.mark.parametrize(

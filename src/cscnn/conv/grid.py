@@ -23,10 +23,10 @@ from cscnn.algebra.group import time_axis
 from cscnn.conv.cache import KernelCache, ModuleState, SharedKernel
 from cscnn.conv.choice import choose_derivatives, choose_tiles
 from cscnn.conv.derivatives.operator import derivative_conv
-from cscnn.conv.direct import conv_nd
+from cscnn.conv.direct import conv_nd, conv_per_sample
 from cscnn.conv.export import export_conv
 from cscnn.conv.options import check_causal_padding, check_options, grid_points
-from cscnn.conv.padding import check_amount, pad
+from cscnn.conv.padding import check_grid, pad
 from cscnn.conv.precision import autocasted, full_precision
 from cscnn.conv.spectral.cost import TYPICAL_SIZES
 from cscnn.conv.spectral.engine import convolve
@@ -170,16 +170,17 @@ class CliffordSteerableConv(nn.Module):
         """K on the kernel grid as weights of a plain convolution: (c_out·n, c_in·n, *kernel_size).
 
         Args:
-            extra: known multivectors (extra_channels, n), if the kernel takes any.
+            extra: multivectors (extra_channels, n), if the kernel is given any; with a batch in
+                front there is a kernel for each sample, (batch, c_out·n, c_in·n, *kernel_size).
         """
         self._check_kernel()
         orbits = Orbits(
             Invariants(self.orbit_eta, self.orbit_origin, self.orbit_side), self.orbit_members
         )
         with full_precision(self.points.device.type):
-            kernel = self.kernel(self.points, orbits, extra).movedim(0, -1)
-        n = self.algebra.n_blades
-        return kernel.reshape(self.c_out * n, self.c_in * n, *self.kernel_size)
+            kernel = self.kernel(self.points, orbits, extra).movedim(-5, -1)
+        n, batch = self.algebra.n_blades, kernel.shape[:-5]
+        return kernel.reshape(*batch, self.c_out * n, self.c_in * n, *self.kernel_size)
 
     def _check_kernel(self) -> None:
         like = self._like()
@@ -239,28 +240,22 @@ class CliffordSteerableConv(nn.Module):
                 f"{hint if x.dim() == self.algebra.dim + 2 else ''}"
             )
         check_field(x, self.algebra, self.c_in, self.points)
+        if extra is not None and extra.dim() == 3 and len(extra) != len(x):
+            raise ValueError(
+                f"extra multivectors have no batch or that of the field, {len(x)}, got {len(extra)}"
+            )
         flat = x.movedim(-1, 2).flatten(1, 2)
-        self._check_grid(flat.shape[2:])
+        check_grid(flat.shape[2:], self.kernel_size, self.padding, self.padding_mode)
+        if self.kernel.condition:
+            with full_precision(x.device.type):
+                axes = tuple(range(2, x.dim() - 1))
+                extra = self.kernel.given(x.mean(axes, dtype=self.points.dtype), extra)
         y = self._convolve(flat, extra)
         return y.unflatten(1, (self.c_out, self.algebra.n_blades)).movedim(2, -1)
 
-    def _check_grid(self, grid: Sequence[int]) -> None:
-        small = []
-        for axis, size in enumerate(grid):
-            amount = self.padding[axis]
-            if amount:
-                check_amount(size, axis, amount, self.padding_mode[axis])
-            if size + 2 * amount < self.kernel_size[axis]:
-                small.append(axis)
-        if small:
-            raise ValueError(
-                f"grid {tuple(grid)} is smaller than the kernel {self.kernel_size} along axes "
-                f"{small} even after padding by {self.padding}"
-            )
-
     def _convolve(self, x: Tensor, extra: Tensor | None) -> Tensor:
         """Convolution of a flattened field (batch, c_in·n, *grid) by the backend of choice."""
-        parity = self.kernel.parity and extra is None
+        parity = self.kernel.parity
         borders = borders_for(self.kernel_size, self.padding, self.padding_mode)
         grid = tuple(n + 2 * p for n, p in zip(x.shape[2:], borders.outside, strict=True))
         kernel = self.kernel
@@ -279,17 +274,23 @@ class CliffordSteerableConv(nn.Module):
             weight, bias = self._shared.kernel, self.flat_bias()
         else:
             weight, bias = self.expanded_kernel(extra), self.flat_bias()
-        counts = self._tile_counts(x, grid, borders, parity)
+        per_sample = extra is not None and extra.dim() == 3
+        counts = self._tile_counts(x[:1] if per_sample else x, grid, borders, parity)
         if counts is None:
             amounts = self.padding
             if any(mode != "zeros" for mode in self.padding_mode):
                 x = pad(x, amounts, self.padding_mode, self.algebra.n_blades)
                 amounts = (0,) * len(amounts)
-            return conv_nd(x, weight, bias, self.stride, amounts)
+            convolve_directly = conv_per_sample if per_sample else conv_nd
+            return convolve_directly(x, weight, bias, self.stride, amounts)
         x = pad(autocasted(x), borders.outside, self.padding_mode, self.algebra.n_blades)
         shift, circular, grades = borders.shift, borders.circular, self.algebra.runs
+        options = (bias, shift, circular, counts, grades, parity)
+        if per_sample:
+            pairs = zip(x.split(1), weight, strict=True)
+            return torch.cat([spectral_conv(part, own, *options) for part, own in pairs])
         if cached is None:
-            return spectral_conv(x, weight, bias, shift, circular, counts, grades, parity)
+            return spectral_conv(x, weight, *options)
         tiling = make_tiling(grid, self.kernel_size, shift, circular, counts, grades, parity)
         return convolve(x, cached.matrices(tiling), bias, tiling)
 

@@ -14,6 +14,7 @@ The other modes treat all components alike.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 import torch
@@ -31,6 +32,23 @@ COMPONENT_MODES = ("zeros", "circular", "reflect", "replicate", "symmetric", "ex
 MODES = (*COMPONENT_MODES, *WALLS)
 
 extrapolation_weights = constant_for_compilers(stencils.extrapolation_weights)
+
+
+def check_grid(
+    grid: Sequence[int], kernel_size: Sequence[int], padding: Sequence[int], modes: Sequence[str]
+) -> None:
+    """Raise unless a grid can be padded and is large enough for a kernel."""
+    small = []
+    for axis, (size, taps, amount) in enumerate(zip(grid, kernel_size, padding, strict=True)):
+        if amount:
+            check_amount(size, axis, amount, modes[axis])
+        if size + 2 * amount < taps:
+            small.append(axis)
+    if small:
+        raise ValueError(
+            f"grid {tuple(grid)} is smaller than the kernel {tuple(kernel_size)} along axes "
+            f"{small} even after padding by {tuple(padding)}"
+        )
 
 
 def pad_axis(

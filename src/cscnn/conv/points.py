@@ -93,10 +93,11 @@ class CliffordSteerablePointConv(nn.Module):
         self.window = window
         points = _ball(algebra.dim, neighbours)
         self.kernel: SteerableKernel = build_kernel(kernel, algebra, self.c_in, self.c_out, points)
-        if not self.kernel.factored:
+        if self.kernel.extra_channels or not self.kernel.factored:
             raise ValueError(
-                "implicit kernels with extra channels or tensors are for grids, not for edges: use "
-                f"Complete(); got {self.kernel.extra_channels} extra channels and {algebra}"
+                "kernels that are given multivectors, by extra channels or a condition, are for grids, "
+                "not for edges, and implicit kernels of tensors too: use Complete(); got "
+                f"{self.kernel.extra_channels} extra channels and {algebra}"
             )
         self.table = message_table(self.kernel.basis)
         self.neighbours: int | None = None if isinstance(kernel, SteerableKernel) else neighbours

@@ -9,6 +9,7 @@ from cscnn.kernels.base import KernelChoice, SteerableKernel
 from cscnn.kernels.basis import SteerableBasis
 from cscnn.kernels.choices import kernel_choice
 from cscnn.kernels.complete import Complete, CompleteKernel
+from cscnn.kernels.conditions import multivector_invariants
 from cscnn.kernels.differential import Differential, DifferentialKernel
 from cscnn.kernels.implicit import Implicit, ImplicitKernel
 from cscnn.kernels.orbits import Invariants, Orbits, find_orbits, invariants
@@ -28,4 +29,5 @@ __all__ = [
     "find_orbits",
     "invariants",
     "kernel_choice",
+    "multivector_invariants",
 ]

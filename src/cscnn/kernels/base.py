@@ -12,7 +12,9 @@ from cscnn._util.checks import check_int
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.clifford import check_algebra
 from cscnn.kernels.basis import SteerableBasis
+from cscnn.kernels.conditions import multivector_invariants
 from cscnn.kernels.orbits import Invariants, Orbits, find_orbits, invariants
+from cscnn.nn import MVLinear
 
 
 class SteerableKernel(nn.Module):
@@ -20,16 +22,22 @@ class SteerableKernel(nn.Module):
 
     Subclasses say what the radial functions are (`coefficients`) and of which basis kernels.
 
+    A kernel may be given multivectors c beside the points, one set for all samples or one for each:
+    K(gv | ρ(g) c) = ρ(g) K(v | c) ρ(g)^-1. A conditional kernel is given mixes of the mean of the
+    field that it convolves.
+
     Args:
         algebra: the Clifford algebra.
         c_in, c_out: channels.
         basis: the basis kernels.
         group: ``"O"``, ``"SO"``, ``"O+"`` or ``"SO+"``.
+        condition: number of multivectors that a conditional kernel makes of the field.
 
     Attributes:
         causal: whether it vanishes outside the past light cone of the receiver.
         factored: whether it is made of `coefficients`, as convolutions along edges need it.
-        extra_channels: number of known multivectors that it takes beside the points.
+        extra_channels: number of multivectors that it is given beside the points. The last
+            ``condition`` of them are made of the field.
     """
 
     causal: bool = False
@@ -37,7 +45,13 @@ class SteerableKernel(nn.Module):
     extra_channels: int = 0
 
     def __init__(
-        self, algebra: CliffordAlgebra, c_in: int, c_out: int, basis: SteerableBasis, group: str
+        self,
+        algebra: CliffordAlgebra,
+        c_in: int,
+        c_out: int,
+        basis: SteerableBasis,
+        group: str,
+        condition: int = 0,
     ):
         super().__init__()
         self.algebra: CliffordAlgebra = check_algebra(algebra)
@@ -45,10 +59,18 @@ class SteerableKernel(nn.Module):
         self.c_out: int = check_int("c_out", c_out, low=1)
         self.basis = basis
         self.group = group
+        self.condition = condition
+        self.extra_channels += condition
+        self.mix: MVLinear | None = (
+            MVLinear(algebra, self.c_in, condition, bias=False) if condition else None
+        )
 
     @property
     def parity(self) -> bool:
-        """Whether v -> -v is in the group: K(-v)[C, B] = (-1)^(|C| + |B|) K(v)[C, B]."""
+        """Whether K(-v)[C, B] = (-1)^(|C| + |B|) K(v)[C, B], with all that is given unchanged.
+
+        It follows if v -> -v is in the group, for kernels that are steerable in v alone.
+        """
         return self.group == "O" or (self.group == "SO" and self.algebra.dim % 2 == 0)
 
     def coefficients(self, orbits: Invariants) -> Tensor:
@@ -80,6 +102,43 @@ class SteerableKernel(nn.Module):
         """Multiply what K is made of so that its rows of output grade k grow by factors[k]."""
         raise NotImplementedError
 
+    def given(self, pooled: Tensor, extra: Tensor | None = None) -> Tensor:
+        """The multivectors of a conditional kernel for each sample.
+
+        Args:
+            pooled: (batch, c_in, blades), means of the field over all its points.
+            extra: known multivectors, if the kernel takes any beside those, with or without batch.
+
+        Returns:
+            (batch, extra_channels, blades)
+        """
+        assert self.mix is not None
+        made: Tensor = self.mix(pooled)
+        known = self.extra_channels - self.condition
+        self._check_extra(extra, known)
+        if extra is None:
+            return made
+        return torch.cat([extra.to(made).expand(len(made), known, -1), made], 1)
+
+    def zero_extra(self) -> Tensor | None:
+        """Zeros for the multivectors that it is given; None if it is given none."""
+        if not self.extra_channels:
+            return None
+        like = next(self.parameters())
+        return like.new_zeros(self.extra_channels, self.algebra.n_blades)
+
+    def _check_extra(self, extra: Tensor | None, count: int) -> None:
+        expected = (count, self.algebra.n_blades)
+        got = None if extra is None else tuple(extra.shape)
+        if (count > 0) != (got is not None) or (got and (got[-2:] != expected or len(got) > 3)):
+            made = self.condition if count == self.extra_channels else 0
+            sizes = f"{count}, {self.algebra.n_blades}"
+            raise ValueError(
+                f"this {type(self).__name__} takes {count} extra multivectors, i.e. a tensor "
+                f"{f'({sizes}) or (batch, {sizes})' if count else None}; got {got}"
+                + (f". Its method given makes the last {made} of them, of a field" if made else "")
+            )
+
     def expand(
         self, points: Tensor, orbits: Orbits | None = None, extra: Tensor | None = None
     ) -> Tensor:
@@ -89,21 +148,23 @@ class SteerableKernel(nn.Module):
             points: (N, dim).
             orbits: from `find_orbits`, so that each orbit is evaluated once; without it every
                 point is evaluated by itself, differentiably in the points.
-            extra: known multivectors (extra_channels, blades), for kernels that take any.
+            extra: multivectors (extra_channels, blades), or (batch, extra_channels, blades) for a
+                kernel for each sample; for kernels that are given any.
 
         Returns:
-            (c_out, blades, c_in, blades, N)
+            (c_out, blades, c_in, blades, N), behind the batch if there is one
         """
+        self._check_extra(extra, self.extra_channels)
+        at = invariants(points, self.algebra, self.group) if orbits is None else orbits.invariants
         if extra is not None:
-            raise ValueError(
-                f"{type(self).__name__} without extra channels got extra multivectors of shape "
-                f"{tuple(extra.shape)}"
-            )
-        if orbits is None:
-            values = self.coefficients(invariants(points, self.algebra, self.group))
-        else:
-            values = orbits.spread(self.coefficients(orbits.invariants))
-        return self.basis.assemble(values, points)
+            seen = multivector_invariants(extra.to(at.eta), self.algebra, self.group)
+            at = dataclasses.replace(at, given=seen)
+        values = self.coefficients(at)
+        values = values if orbits is None else orbits.spread(values)
+        if values.dim() == 4:
+            return self.basis.assemble(values, points)
+        kernels = self.basis.assemble(values.flatten(0, 1), points)  # as more output channels
+        return kernels.unflatten(0, values.shape[:2])
 
     def forward(
         self, points: Tensor, orbits: Orbits | None = None, extra: Tensor | None = None
@@ -112,7 +173,7 @@ class SteerableKernel(nn.Module):
 
         A view of `expand`, with the same arguments.
         """
-        return self.expand(points, orbits, extra).movedim(-1, 0)
+        return self.expand(points, orbits, extra).movedim(-1, -5)
 
     def law(self, points: Tensor, extra: Tensor | None = None) -> Tensor:
         """The function of a vector that satisfies the constraint: by default K itself.
@@ -138,9 +199,7 @@ class SteerableKernel(nn.Module):
         with torch.no_grad():
             like = next(self.parameters())
             orbits = find_orbits(points, self.algebra, self.group).to(like)
-            blades = self.algebra.n_blades
-            extra = like.new_zeros(self.extra_channels, blades) if self.extra_channels else None
-            kernel = self.expand(points.to(like), orbits, extra)
+            kernel = self.expand(points.to(like), orbits, self.zero_extra())
             gains = kernel.square().sum((2, 3, 4)).mean(0)  # per output blade
             by_grade = torch.stack([g.mean() for g in gains.split(self.algebra.grade_sizes)])
             alive = by_grade > 0
@@ -197,5 +256,11 @@ class KernelChoice:
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
-        """The name and all options, ready for JSON; `kernel_choice` is the inverse."""
-        return {"name": self.name, **dataclasses.asdict(self)}
+        """The name and all options, ready for JSON; `kernel_choice` is the inverse.
+
+        A condition of 0 is left out: files of kernels without it are as before there was any.
+        """
+        options = dataclasses.asdict(self)
+        if not options.get("condition"):
+            options.pop("condition", None)
+        return {"name": self.name, **options}

@@ -14,6 +14,7 @@ from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.group import GROUPS, check_group
 from cscnn.kernels.base import KernelChoice, SteerableKernel
 from cscnn.kernels.basis import SteerableBasis
+from cscnn.kernels.conditions import count_invariants
 from cscnn.kernels.orbits import Invariants, Orbits, check_points, find_orbits
 from cscnn.kernels.radial import FreeValues, GaussianRings, RadialNetwork
 
@@ -38,6 +39,8 @@ class Complete(KernelChoice):
         causal: vanish outside the past light cone of the receiver (v is the sender as seen from
             the receiver). Needs ``"O+"`` or ``"SO+"``.
         hidden_dim: width of the network.
+        condition: number of multivectors, mixes of the mean of the field over the grid, whose
+            invariants the network sees: each sample then has kernels of its own. 0 for none.
 
     Example:
         >>> Complete(group="O+", causal=True).to_dict()
@@ -50,6 +53,7 @@ class Complete(KernelChoice):
     radial: str = "network"
     causal: bool = False
     hidden_dim: int = 16
+    condition: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,6 +62,16 @@ class Complete(KernelChoice):
         if self.causal and not self.group.endswith("+"):
             raise ValueError(f"causal kernels need group 'O+' or 'SO+', got {self.group!r}")
         check_int("hidden_dim", self.hidden_dim, low=1)
+        if check_int("condition", self.condition, low=0) and self.radial != "network":
+            raise ValueError(
+                f"condition={self.condition} needs radial='network', which can see the field; the "
+                f"radial functions of radial={self.radial!r} are the same for all"
+            )
+        if self.condition and self.causal:
+            raise ValueError(
+                f"condition={self.condition} shows the future to a causal kernel: means are over "
+                "all times"
+            )
 
     def build(
         self,
@@ -116,7 +130,7 @@ class CompleteKernel(SteerableKernel):
         choice = check_type("choice", choice, Complete)
         group = check_group(algebra, choice.group)
         basis = SteerableBasis(algebra, special=group.startswith("SO"))
-        super().__init__(algebra, c_in, c_out, basis, group)
+        super().__init__(algebra, c_in, c_out, basis, group, choice.condition)
         if not ring_spacing > 0:
             raise ValueError(f"ring_spacing must be positive, got {ring_spacing}")
         self.causal: bool = choice.causal
@@ -134,7 +148,10 @@ class CompleteKernel(SteerableKernel):
         elif choice.radial == "rings":
             self.radial = GaussianRings(algebra, shape, ring_spacing, sides)
         else:
-            self.radial = RadialNetwork(algebra, shape, ring_spacing, sides, choice.hidden_dim)
+            given = count_invariants(choice.condition, algebra, group) if choice.condition else 0
+            self.radial = RadialNetwork(
+                algebra, shape, ring_spacing, sides, choice.hidden_dim, given
+            )
         self.register_buffer("element_scale", torch.ones(len(basis)))
         if points is not None:
             check_points(points, algebra)
@@ -148,6 +165,8 @@ class CompleteKernel(SteerableKernel):
     def reset_parameters(self) -> None:
         """Draw all weights; unit noise in gives unit noise out on the given points."""
         self.radial.reset_parameters()
+        if self.mix is not None:
+            self.mix.reset_parameters()
         self.element_scale.fill_(1 / self.radial.std)
         if self.init_points is not None:
             self._balance(self.init_points)

@@ -48,6 +48,8 @@ class Implicit(KernelChoice):
         extra_channels: number of known multivectors (a wall normal, a background field) that the
             kernel network sees beside the position. They then have to be given at each call, and to
             be transformed together with the field.
+        condition: number of further multivectors that it sees, mixes of the mean of the field over
+            the grid: each sample then has a kernel of its own. 0 for none.
         unit_variance: choose constant factors such that unit noise in gives unit noise out at
             first; otherwise the kernel is initialised as published.
 
@@ -64,12 +66,14 @@ class Implicit(KernelChoice):
     learn_head: bool = True
     extra_channels: int = 0
     unit_variance: bool = True
+    condition: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_int("num_layers", self.num_layers, low=1)
         check_int("hidden_dim", self.hidden_dim, low=1)
         check_int("extra_channels", self.extra_channels, low=0)
+        check_int("condition", self.condition, low=0)
 
     def build(
         self,
@@ -124,19 +128,20 @@ class ImplicitKernel(SteerableKernel):
         scale: float = 1.0,
         points: Tensor | None = None,
     ):
-        super().__init__(algebra, c_in, c_out, SteerableBasis(algebra, kinds=KINDS), group="O")
         choice = check_type("choice", choice, Implicit)
-        self.extra_channels: int = choice.extra_channels
+        basis = SteerableBasis(algebra, kinds=KINDS)
+        super().__init__(algebra, c_in, c_out, basis, "O", choice.condition)
+        self.extra_channels += choice.extra_channels
         self.scale = scale
         if points is not None:
             check_points(points, algebra)
         self.init_points: Tensor | None = points if choice.unit_variance else None
-        self.collapse = self.factored = not (choice.extra_channels or algebra.symmetric)
+        self.collapse = self.factored = not (self.extra_channels or algebra.symmetric)
         self.paths: tuple[tuple[int, int, int], ...] = algebra.paths
         self.register_buffer("gain", torch.ones(len(self.paths)))  # for unit variance
         self.network = CGENN(
             algebra,
-            1 + choice.extra_channels,
+            1 + self.extra_channels,
             c_out * c_in,
             hidden_dim=choice.hidden_dim,
             num_layers=choice.num_layers,
@@ -156,6 +161,8 @@ class ImplicitKernel(SteerableKernel):
     def reset_parameters(self) -> None:
         """Draw all weights with the published distributions; unit variance on given points."""
         self.network.reset_parameters()
+        if self.mix is not None:
+            self.mix.reset_parameters()
         nn.init.ones_(self.position_width)
         if self.mask_width is not None:
             nn.init.uniform_(self.mask_width, 0.0, 0.2)
@@ -164,6 +171,11 @@ class ImplicitKernel(SteerableKernel):
         nn.init.ones_(self.gain)
         if self.init_points is not None:
             self.unit_variance_(self.init_points)
+
+    @property
+    def parity(self) -> bool:
+        """As in the base class; what the network sees beside v need not be as v -> -v maps it."""
+        return not self.extra_channels
 
     def coefficients(self, orbits: Invariants) -> Tensor:
         pair, factors, _ = self.profiles(orbits)
@@ -195,30 +207,25 @@ class ImplicitKernel(SteerableKernel):
     def expand_full(self, points: Tensor, extra: Tensor | None = None) -> Tensor:
         """K by evaluating the network on full multivectors at every point: the reference."""
         check_points(points, self.algebra)
-        self._check_extra(extra)
+        self._check_extra(extra, self.extra_channels)
         n, n_points = self.algebra.n_blades, len(points)
         eta = invariants(points, self.algebra).eta
         x = self.algebra.embed(points, 1) + self.algebra.embed(
             scalar_shell(eta, self.position_width)[:, None], 0
         )
         x = x[:, None]
+        batch: tuple[int, ...] = ()
         if extra is not None:
-            x = torch.cat([x, extra.to(x).expand(n_points, self.extra_channels, n)], 1)
-        k = self.network(x).reshape(n_points, self.c_out, self.c_in, n)
+            batch = tuple(extra.shape[:-2])
+            x = x.expand(*batch, *x.shape)
+            known = extra.to(x).unsqueeze(-3).expand(*batch, n_points, -1, n)
+            x = torch.cat([x, known], -2).flatten(0, -3)  # all samples at once
+        k = self.network(x).reshape(*batch, n_points, self.c_out, self.c_in, n)
         if self.mask_width is not None:
             width = (self.mask_width + 0.4)[..., list(self.algebra.grades)]
             k = k * scalar_shell(eta[:, None, None, None], width)
         kernel = bilinear(self.scale * k, self.head * self.gain, self._head_table)
-        return kernel.permute(1, 3, 2, 4, 0)
-
-    def _check_extra(self, extra: Tensor | None) -> None:
-        expected = (self.extra_channels, self.algebra.n_blades)
-        got = None if extra is None else tuple(extra.shape)
-        if (self.extra_channels > 0) != (extra is not None) or (got and got != expected):
-            raise ValueError(
-                f"this kernel takes {self.extra_channels} extra multivectors, i.e. a tensor "
-                f"{expected if self.extra_channels else None}; got {got}"
-            )
+        return kernel.transpose(-3, -2).movedim(-5, -1)
 
     def scale_output_(self, factors: Tensor) -> None:
         """As in the base class, but by constants: the head keeps the size at which it learns.

@@ -30,15 +30,19 @@ class Invariants:
         eta: η(v, v).
         origin: whether v = 0, as 0 or 1.
         side: +1 in the future, -1 in the past, 0 where the group does not distinguish them.
+        given: (features,) or (batch, features), invariants of the multivectors that a kernel is
+            given beside the points, the same for all points; None if there are none.
     """
 
     eta: Tensor
     origin: Tensor
     side: Tensor
+    given: Tensor | None = None
 
     def to(self, like: Tensor) -> Invariants:
         """The same on the device and in the dtype of ``like``."""
-        return Invariants(self.eta.to(like), self.origin.to(like), self.side.to(like))
+        given = None if self.given is None else self.given.to(like)
+        return Invariants(self.eta.to(like), self.origin.to(like), self.side.to(like), given)
 
 
 @dataclass(frozen=True)

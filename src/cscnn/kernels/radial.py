@@ -6,7 +6,8 @@ Three choices, all linear in their last layer:
 - `RadialNetwork`: a small network on invariants. Works at any points and resolution.
 - `GaussianRings`: a linear combination of fixed Gaussian rings, as escnn does.
 
-Each maps invariants of M orbits to (c_out, c_in, elements, M).
+Each maps invariants of M orbits to (c_out, c_in, elements, M). A `RadialNetwork` may also see
+invariants of multivectors that belong to a sample: then there is a batch in front.
 """
 
 from __future__ import annotations
@@ -152,6 +153,7 @@ class RadialNetwork(nn.Module):
 
     Args:
         hidden_dim: width.
+        given: number of invariants of each sample that are seen beside the rings.
         The others as for `GaussianRings`.
     """
 
@@ -162,12 +164,14 @@ class RadialNetwork(nn.Module):
         spacing: float,
         sides: bool,
         hidden_dim: int,
+        given: int = 0,
     ):
         super().__init__()
         self.shape = shape
         self.embedding = GaussianRings(algebra, (1, 1, hidden_dim), spacing, sides)
         self.hidden = nn.Linear(hidden_dim, hidden_dim)
         self.weight = nn.Parameter(torch.empty(*shape, hidden_dim))
+        self.given: nn.Linear | None = nn.Linear(given, hidden_dim, bias=False) if given else None
         self.std: float = default_std(shape, hidden_dim)
         self.reset_parameters()
 
@@ -177,12 +181,17 @@ class RadialNetwork(nn.Module):
         nn.init.normal_(self.hidden.weight, std=math.sqrt(2 / self.hidden.in_features))
         nn.init.zeros_(self.hidden.bias)
         nn.init.normal_(self.weight, std=self.std)
+        if self.given is not None:
+            nn.init.normal_(self.given.weight, std=1 / math.sqrt(self.given.in_features))
 
     def features(self, orbits: Invariants) -> Tensor:
-        """What the last layer sees, (hidden_dim, M)."""
+        """What the last layer sees, (hidden_dim, M), behind the batch if there is one."""
         gelu = nn.functional.gelu
-        features: Tensor = gelu(self.hidden(gelu(self.embedding(orbits)[0, 0].T)))
-        return features.T
+        seen = self.embedding(orbits)[0, 0].T
+        if self.given is not None:
+            seen = seen + self.given(orbits.given).unsqueeze(-2)
+        features: Tensor = gelu(self.hidden(gelu(seen)))
+        return features.mT
 
     def forward(self, orbits: Invariants) -> Tensor:
-        return self.weight @ self.features(orbits)
+        return (self.weight.flatten(0, 2) @ self.features(orbits)).unflatten(-2, self.shape)

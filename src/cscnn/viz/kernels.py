@@ -43,7 +43,7 @@ def plot_kernel(
     third coordinate. Each panel has its own symmetric colour scale (red positive, blue negative,
     white zero) with its largest value written in the corner; panels that vanish stay grey. In mixed
     signature the dotted lines are the light cone. The first axis points up, as time does in
-    spacetime diagrams.
+    spacetime diagrams. Multivectors that a kernel is given beside the points are zero.
 
     Args:
         kernel: a kernel, evaluated on a fine grid, or a convolution, whose kernel is shown on its
@@ -144,7 +144,8 @@ class _Cut:
             )
         with torch.no_grad():
             if isinstance(kernel, CliffordSteerableConv):
-                values, half_widths, third = self._on_taps(kernel, kernel.expanded_kernel())
+                taps = kernel.expanded_kernel(kernel.kernel.zero_extra())
+                values, half_widths, third = self._on_taps(kernel, taps)
             elif isinstance(kernel, DifferentialKernel):
                 taps = kernel.expand(kernel.points.to(kernel.weight))
                 values, half_widths, third = self._on_taps(kernel, taps)
@@ -182,7 +183,7 @@ class _Cut:
         third = self.slice_at if kernel.algebra.dim == 3 else 0.0
         if kernel.algebra.dim == 3:
             points = torch.cat([points, torch.full_like(points[:, :1], third)], -1)
-        matrices = kernel(points)[:, o, :, i].cpu()
+        matrices = kernel(points, extra=kernel.zero_extra())[:, o, :, i].cpu()
         return matrices.permute(1, 2, 0).reshape(n, n, side, side), (extent, extent), third
 
 

@@ -123,20 +123,20 @@ class KernelSuite(ModuleSuite):
     def test_parity(self, setting: Setting) -> None:
         """K(-v)[C, B] = (-1)^(|C| + |B|) K(v)[C, B], if v -> -v is in the group."""
         kernel = self.kernel(*setting)
-        if not kernel.parity or kernel.extra_channels:
+        if not kernel.parity:
             return
-        points = self.sampling(kernel.algebra)
+        points, extra = self.sampling(kernel.algebra), self.extra(kernel)
         signs = kernel.algebra.grade_involution(torch.ones(kernel.algebra.n_blades).double())
-        expected = kernel(points) * signs[:, None, None] * signs
-        check_close(kernel(-points), expected, self.tol, "K(-v) is not what parity demands")
+        expected = kernel(points, extra=extra) * signs[:, None, None] * signs
+        found = kernel(-points, extra=extra)
+        check_close(found, expected, self.tol, "K(-v) is not what parity demands")
 
     def test_unit_variance(self, setting: Setting) -> None:
         """After `unit_variance_`, noise convolved over the points keeps its variance."""
         kernel = self.kernel(*setting)
         points = self.sampling(kernel.algebra)
         kernel.unit_variance_(points)
-        extra = self.extra(kernel)
-        value = kernel.expand(points, extra=None if extra is None else torch.zeros_like(extra))
+        value = kernel.expand(points, extra=kernel.zero_extra())
         by_blade = value.detach().square().sum((2, 3, 4)).mean(0)
         for grade, part in enumerate(by_blade.split(kernel.algebra.grade_sizes)):
             variance = part.mean().item()

@@ -60,10 +60,11 @@ def _draw(run: Contents, conv: CliffordSteerableConv) -> Plate:
     file = io.BytesIO()
     plot_kernel(conv, title="").savefig(file, format="png", dpi=110)
     points = " × ".join(map(str, conv.kernel_size))
+    of = " for a field without mean" if conv.kernel.condition else ""
     light = " Dotted lines are the light cone." if len(set(algebra.metric)) == 2 else ""
     return Plate(
-        f"the kernel between the first channels of its first layer with {points} points. Rows are "
-        "output blades, columns input blades. Red is positive, blue negative, grey zero by "
+        f"the kernel between the first channels of its first layer with {points} points{of}. Rows "
+        "are output blades, columns input blades. Red is positive, blue negative, grey zero by "
         f"symmetry.{light}",
         base64.b64encode(file.getvalue()).decode("ascii"),
         f"A kernel of {run.label}: {algebra.n_blades} × {algebra.n_blades} panels, how each input "

@@ -1,0 +1,29 @@
+"""The command ``python -m experiments.conditioning``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from experiments.conditioning.networks import add_networks
+from experiments.conditioning.presets import CONTENDERS, RECIPES, SETTINGS
+from experiments.rollouts.command import rollout_command
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit code."""
+    return rollout_command(
+        argv,
+        name="conditioning",
+        description="Trains networks with conditional kernels, with plain global context and with "
+        "neither, with equal parameters and in the same time. The learning rate of each is chosen "
+        "on the validation split.",
+        only="complete complete_context complete_conditional",
+        presets=(SETTINGS, CONTENDERS, RECIPES),
+        parts=("levers", "time"),
+        networks=add_networks,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
