@@ -35,9 +35,8 @@ def rollout_command(
         networks: see `Study`.
     """
     settings, contenders, recipes = presets
-    program = f"python -m experiments.{name}"
     parser = study_parser(
-        program, description, f"--only {only} --out {name} --workers 2",
+        f"python -m experiments.{name}", description, f"--only {only} --out {name} --workers 2",
         out=name,
         page=f"write {name}.md, its records and figure here",
         known=("DIR", f"folder with {name}.json"),
@@ -68,8 +67,8 @@ def rollout_command(
                 run_missing(results, task, args.parts, workers=args.workers)
         results.study = study
         if args.page is not None:
-            page = import_module(f"experiments.{name}.page")
-            print(f"wrote {page.write_page(results, args.page)}")
+            module = import_module(f"experiments.{name}.page")
+            print(f"wrote {module.write_page(results, args.page)}")
         return 0
 
     return run_study(parser, argv, run)

@@ -181,7 +181,7 @@ def test_calibrated_outputs_and_gradients_are_of_order_one(where, activation):
     torch.manual_seed(0)
     network = CSUNet(
         on.algebra, on.input_type.channels, on.output_type.channels, (4, 8), 2, 2, 3, KERNEL,
-        activation, on.grid,
+        activation=activation, grid=on.grid,
     )  # fmt: skip
     size = (4, *(16 if on.algebra.dim == 2 else 8,) * on.algebra.dim)
     x, other, unseen = (on.input_type.noise(size) for _ in range(3))
