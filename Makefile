@@ -69,11 +69,12 @@ $(VENV)/.oracles: $(VENV)/.dev
 oracles: $(VENV)/.oracles
 
 # The library half needs torch and numpy alone: its tests in an environment without extras.
+CORE ?= tests/algebra tests/nn tests/kernels tests/geometry tests/conv tests/calculus tests/networks \
+	tests/testing tests/interop tests/test_imports.py
 test-core:
 	$(PYTHON) -m venv $(VENV)-core
 	$(VENV)-core/$(notdir $(BIN))/python -m pip install --quiet -c constraints.txt -e . pytest pytest-xdist hypothesis
-	CSCNN_WITHOUT_EXTRAS=1 $(VENV)-core/$(notdir $(BIN))/python -m pytest -n $(WORKERS) --dist loadscope -m "not slow" \
-		tests/algebra tests/nn tests/kernels tests/geometry tests/conv tests/calculus tests/networks tests/testing tests/interop tests/test_imports.py
+	CSCNN_WITHOUT_EXTRAS=1 $(VENV)-core/$(notdir $(BIN))/python -m pytest -n $(WORKERS) --dist loadscope -m "not slow" $(CORE)
 
 # Lower bounds are tested ones: constraints-oldest.txt has them, and what they need beside them.
 $(VENV)-oldest/.dev: pyproject.toml constraints-oldest.txt
