@@ -60,7 +60,7 @@ def rotated(g: np.ndarray, x: np.ndarray) -> np.ndarray:
     return (g @ square @ g.T).reshape(x.shape)
 
 
-def solid_file(path: Path, count: int = 2, header: Header = SOLID, dtype: str = "float64") -> Path:
-    """A file of random trajectories."""
-    write(path, header, [trajectory(n, header) for n in range(count)], range(count), dtype=dtype)
+def solid_file(path: Path, header: Header = SOLID, dtype: str = "float64", first: int = 0) -> Path:
+    """A file of two random trajectories, those of seeds from the first on."""
+    write(path, header, [trajectory(first + n, header) for n in range(2)], range(2), dtype=dtype)
     return path

@@ -34,7 +34,7 @@ def batch_of(task: Task, sizes=(7, 12, 9), seed=0):
             [
                 pad_points(
                     torch.randn(
-                        6, n, task.algebra.grade_sizes[f.grade],
+                        6, n, task.algebra.size(f.grade),
                         generator=generator, dtype=torch.float64,
                     ),
                     max(sizes),

@@ -14,6 +14,7 @@ from cscnn.data.files import write
 from cscnn.forecasting import Forecaster, RandomNoise, RandomSymmetry, Task, Units, Windows, collate
 from cscnn.forecasting.augment import task_symmetries, transform_fields, transform_given
 from cscnn.forecasting.evaluation import metrics
+from cscnn.forecasting.evaluation.point_symmetry import turning_error
 from cscnn.forecasting.evaluation.quantities import quantities_of
 from cscnn.forecasting.evaluation.symmetry import point_group_error, relative_violation
 from cscnn.forecasting.export import export
@@ -23,6 +24,7 @@ from cscnn.forecasting.packing import place_fields
 from cscnn.forecasting.windows import Window
 from cscnn.kernels import Complete
 from tests.data.tensors import SOLID, rotated, solid, solid_file, trajectory, transposed_mean
+from tests.forecasting.point_tasks import batch_of, forecaster_of, task_of
 
 LIGHT = solid(3).replace(
     metric=(1, -1, -1), axes=("t", "x", "y"), grid=(8, 8), time_axis=0, frames=8
@@ -304,3 +306,15 @@ def test_training_lowers_the_loss(tmp_path) -> None:
         optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < 0.5 * losses[0]
+
+
+def test_forecasts_on_points_commute_with_rotations() -> None:
+    pytest.importorskip("scipy")
+    fields = (Field("stress", "symmetric"), Field("flow", 1), Field("dye", 0))
+    task = task_of().replace(fields=fields)
+    frames, points = batch_of(task)
+    frames["stress"] = torch.from_numpy(transposed_mean(frames["stress"].numpy()))
+    made = forecaster_of(task)
+    x = made.pack({name: f[:, :2] for name, f in frames.items()})
+    g = task.algebra.random_orthogonal(dtype=torch.float64)
+    assert turning_error(made, x, points, g) < 1e-10
