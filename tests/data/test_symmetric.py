@@ -8,10 +8,14 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+import torch
 
+from cscnn.algebra import CliffordAlgebra
+from cscnn.calculus import Differences, divergence, gradient
 from cscnn.cli import main
 from cscnn.data import Background, Field, FieldFile, Given, Header, open_fields
 from cscnn.data.files import checksum, find_damage, write
+from cscnn.data.laws import Law, measure
 from tests.data.tensors import SOLID, solid, solid_file, trajectory
 
 
@@ -161,3 +165,26 @@ def test_files_join(tmp_path: Path) -> None:
     with open_fields(tmp_path) as source:
         assert Given("load", "symmetric", "constant") in source.header.given
         assert source.read(3)["load"].tolist() == [0.0, 0.0, 0.0, 1.0]
+
+
+def force(f: torch.Tensor, algebra: CliffordAlgebra, scheme: Differences) -> torch.Tensor:
+    """∂_j T^ij: of the traceless part, and of the trace, which is the scalar times 1/√d."""
+    scalar = algebra.embed(algebra.grade(f, 0) / algebra.dim**0.5, 0)
+    return divergence(f, algebra, scheme) + gradient(scalar, algebra, scheme)
+
+
+def test_laws_of_tensors() -> None:
+    """A stress in equilibrium has no divergence: that of an Airy function, here a wave."""
+    header = solid(2, 32).replace(fields=(Field("stress", "symmetric"),), spacing=(1 / 32,) * 2)
+    x, y = (np.indices((32, 32)) + 0.5) / 32
+    wave = np.sin(2 * np.pi * (x + 2 * y))[None, None, ..., None]
+    stress = torch.from_numpy(wave * np.array([4.0, -2.0, -2.0, 1.0]))
+    law = Law("equilibrium", "∇·σ = 0", "forces balance", "stress", force)
+    found = measure(law, {"stress": stress}, header)
+    assert found is not None
+    assert found.relative < 1e-2  # of differences
+    assert not found.violated
+    stress[..., 1:3] *= -1
+    broken = measure(law, {"stress": stress}, header)
+    assert broken is not None
+    assert broken.violated
