@@ -9,6 +9,7 @@ from cscnn import CliffordAlgebra
 from cscnn.conv import CliffordSteerableConv
 from cscnn.kernels import Complete
 from cscnn.networks import CSUNet, Grid, ProductGate, calibrate_, plain_convolutions, unet
+from cscnn.nn import MVLayerNorm
 from cscnn.testing import grid_equivariance_errors, relative_error
 from tests.networks.tiny import SPACES
 
@@ -222,3 +223,10 @@ def test_onnx(tmp_path):
     session = runtime.InferenceSession(tmp_path / "net.onnx", providers=["CPUExecutionProvider"])
     (y,) = session.run(None, {session.get_inputs()[0].name: x.numpy()})
     assert relative_error(torch.from_numpy(y), network(x)) < 1e-5
+
+
+def test_without_norms():
+    """As in the other networks."""
+    networks = [CSUNet(PLANE, 1, 1, 2, 1, 1, 3, KERNEL, norm=norm) for norm in (True, False)]
+    norms = [sum(isinstance(m, MVLayerNorm) for m in net.modules()) for net in networks]
+    assert norms == [3, 0]
