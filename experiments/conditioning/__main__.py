@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 
 from experiments.conditioning.networks import add_networks
 from experiments.conditioning.presets import CONTENDERS, RECIPES, SETTINGS
-from experiments.rollouts.command import rollout_command
+from experiments.rollouts.command import Command
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point; returns the exit code."""
-    return rollout_command(
-        argv,
-        name="conditioning",
-        description="Trains networks with conditional kernels, with plain global context and with "
-        "neither, with equal parameters and in the same time. The learning rate of each is chosen "
-        "on the validation split.",
-        only="complete complete_context complete_conditional",
-        presets=(SETTINGS, CONTENDERS, RECIPES),
-        parts=("levers", "time"),
-        networks=add_networks,
-    )
-
+main = Command(
+    "conditioning",
+    "Trains networks with conditional kernels, with plain global context and with neither, with "
+    "equal parameters and in the same time. The learning rate of each is chosen on the validation "
+    "split.",
+    "complete complete_context complete_conditional",
+    SETTINGS,
+    CONTENDERS,
+    RECIPES,
+    parts=("levers", "time"),
+    networks=add_networks,
+)
 
 if __name__ == "__main__":
     sys.exit(main())

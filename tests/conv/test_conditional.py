@@ -194,7 +194,7 @@ def test_known_multivectors_for_each_sample():
 def test_points_are_refused():
     algebra = CliffordAlgebra((1, 1))
     for kernel in (IMPLICIT, COMPLETE, CompleteKernel(algebra, 2, 3, COMPLETE)):
-        with pytest.raises(ValueError, match=r"are for grids, not for edges.* got 2 extra"):
+        with pytest.raises(ValueError, match=r"a condition.*not for edges.* got 2 extra"):
             CliffordSteerablePointConv(algebra, 2, 3, kernel=kernel)
 
 

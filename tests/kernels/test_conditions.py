@@ -93,6 +93,19 @@ def test_features_are_inner_products(metric):
     assert relative_error(features, torch.stack(expected)) < 1e-12
 
 
+@pytest.mark.parametrize("metric", [(1, 1), (1, -1, -1)], ids=metric_name)
+@pytest.mark.parametrize("key", ["implicit", "O", "SO"])
+def test_symmetric_tensors(metric, key):
+    algebra = CliffordAlgebra(metric, symmetric=True)
+    kernel = SMALL[key].build(algebra, 2, 3, grid(3, algebra.dim), (3,) * algebra.dim).double()
+    extra = kernel.given(noise(3, 2, algebra.n_blades))
+    assert_steerable(kernel, extra=extra[0], rapidity=1.0)
+    tensors = extra * torch.tensor([grade > algebra.dim for grade in algebra.grades])
+    points = grid(3, algebra.dim)
+    here, there = kernel(points, extra=extra), kernel(points, extra=extra - tensors)
+    assert relative_error(here, there) > 1e-3  # tensors are seen
+
+
 def test_large_fields_have_moderate_features():
     algebra = CliffordAlgebra((1, -1, -1))
     x = (1e9 * noise(4, algebra.n_blades)).float().requires_grad_()

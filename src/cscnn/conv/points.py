@@ -95,8 +95,8 @@ class CliffordSteerablePointConv(nn.Module):
         self.kernel: SteerableKernel = build_kernel(kernel, algebra, self.c_in, self.c_out, points)
         if self.kernel.extra_channels or not self.kernel.factored:
             raise ValueError(
-                "kernels that are given multivectors, by extra channels or a condition, are for "
-                "grids, not for edges, and implicit kernels of tensors too: use Complete(); got "
+                "kernels that are given multivectors, by extra channels or a condition, and "
+                "implicit kernels of tensors are for grids, not for edges: use Complete(); got "
                 f"{self.kernel.extra_channels} extra channels and {algebra}"
             )
         self.table = message_table(self.kernel.basis)

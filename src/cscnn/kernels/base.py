@@ -62,7 +62,7 @@ class SteerableKernel(nn.Module):
         self.condition = condition
         self.extra_channels += condition
         self.mix: MVLinear | None = (
-            MVLinear(algebra, self.c_in, condition, bias=False) if condition else None
+            MVLinear(algebra, self.c_in, condition, bias=False, group=group) if condition else None
         )
 
     @property

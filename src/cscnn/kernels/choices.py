@@ -26,7 +26,7 @@ def kernel_choice(value: str | Mapping[str, Any] | KernelChoice) -> KernelChoice
 
     Example:
         >>> kernel_choice({"name": "complete", "group": "SO"})
-        Complete(group='SO', radial='network', causal=False, hidden_dim=16)
+        Complete(group='SO', radial='network', causal=False, hidden_dim=16, condition=0)
     """
     if isinstance(value, KernelChoice):
         return value

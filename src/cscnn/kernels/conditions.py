@@ -11,6 +11,7 @@ from torch import Tensor
 
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.constants import constant
+from cscnn.algebra.group import keeps_orientation
 from cscnn.kernels.orbits import invariants
 from cscnn.nn.functional import widened
 
@@ -36,7 +37,7 @@ def multivector_invariants(x: Tensor, algebra: CliffordAlgebra, group: str = "O"
     """
     algebra.check(x)
     dtype, x = x.dtype, widened(x)
-    partners = torch.cat([x, algebra.undual(x)], -2) if group.startswith("SO") else x
+    partners = torch.cat([x, algebra.undual(x)], -2) if keeps_orientation(group) else x
     first, second = torch.triu_indices(x.shape[-2], partners.shape[-2], device=x.device)
     signs = constant(algebra.form, x.dtype, x.device)
     products = x[..., first, :] * signs * partners[..., second, :]
