@@ -80,8 +80,10 @@ class Results:
         """Trials of the search for a learning rate, and the best when it is over.
 
         From the middle one on, neighbours of the best are tried until none is better, by the error
-        of rollouts of the validation split.
+        of rollouts of the validation split. Networks that were not timed have none.
         """
+        if f"{task}/{key}/{BASE}" not in self.speeds.seconds:
+            return [], None
         if parent := self.study.contenders[key].like:
             return [], self.rates(task, parent)[1]
         rates = self.study.settings[task].rates

@@ -134,7 +134,7 @@ def test_life(kernel, tmp_path):
         assert relative_error(conv(x).float(), y) < 0.05
     conv.eval()
     with torch.no_grad():
-        assert torch.equal(conv(x), y)
+        assert relative_error(conv(x), y) < 1e-5
         other = torch.cat([conv(-2 * part) for part in x.split(1)])
         assert relative_error(conv(-2 * x), other) < 1e-5
     assert conv._cache is None

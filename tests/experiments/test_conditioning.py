@@ -1,5 +1,6 @@
 """Conditional kernels against plain global context: a study of seconds."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,8 @@ from tests.experiments.test_rollouts import STUDY, TASK
 
 TORUS = Grid(padding_mode="circular")
 KERNEL = Complete(hidden_dim=4)
+#: So many that each network can have about as many.
+PARAMETERS = 4000
 
 
 def context_resnet(algebra, c_in, c_out):
@@ -60,7 +63,7 @@ def test_study_and_page(tmp_path: Path) -> None:
     contenders = {
         key: Contender(c.label, c.name, {**c.options, **small}) for key, c in CONTENDERS.items()
     }
-    settings = {TASK: STUDY.settings[TASK]}
+    settings = {TASK: replace(STUDY.settings[TASK], params=PARAMETERS)}
     keys = KEYS["complete"]
     chosen = {key: contenders[key] for key in keys}
     study = Study(settings, chosen, RECIPES, "conditioning", add_networks)
@@ -69,7 +72,7 @@ def test_study_and_page(tmp_path: Path) -> None:
     assert not results.missing(TASK, ("levers", "time"))
     records = results.finished(TASK, "time")
     assert {(r.contender, r.seed) for r in records} == {(k, s) for k in keys for s in (0, 1)}
-    assert all(abs(record.parameters - 1600) <= 200 for record in records)
+    assert all(abs(record.parameters - PARAMETERS) <= PARAMETERS / 10 for record in records)
     results.study = Study(settings, contenders, RECIPES, "conditioning", add_networks)
     page = write_page(results, tmp_path / "docs").read_text(encoding="utf-8")
     for text in ("global context", "ms |", "conditional against complete_context", "## navier_"):
