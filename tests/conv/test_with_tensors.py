@@ -123,5 +123,5 @@ def test_tensors_are_transported():
 
 
 def test_implicit_kernels_are_for_grids():
-    with pytest.raises(ValueError, match=r"implicit kernels of tensors too: use Complete\(\)"):
+    with pytest.raises(ValueError, match=r"implicit kernels of tensors are for grids.*use Complete\(\)"):
         CliffordSteerablePointConv(PLANE, 1, 1, kernel=Implicit())
