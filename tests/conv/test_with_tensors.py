@@ -123,5 +123,6 @@ def test_tensors_are_transported():
 
 
 def test_implicit_kernels_are_for_grids():
-    with pytest.raises(ValueError, match=r"implicit kernels of tensors are for grids.*use Complete\(\)"):
+    message = r"implicit kernels of tensors are for grids.*use Complete\(\)"
+    with pytest.raises(ValueError, match=message):
         CliffordSteerablePointConv(PLANE, 1, 1, kernel=Implicit())
