@@ -75,7 +75,7 @@ def plain_product_gate(x: Tensor, mix: Tensor, weight: Tensor, algebra: Clifford
     return gate(x) + per_blade * product
 
 
-def can_fuse(x: Tensor, mix: Tensor) -> bool:
+def can_fuse(x: Tensor, mix: Tensor | None = None) -> bool:
     """Whether the hand-written passes apply: on a CPU, in full precision, without transforms.
 
     Compilers fuse the plain form by themselves. Huge numbers, whose squares overflow, take the
@@ -88,7 +88,9 @@ def can_fuse(x: Tensor, mix: Tensor) -> bool:
     if x.dtype not in (torch.float32, torch.float64) or torch.is_autocast_enabled("cpu"):
         return False
     with torch.no_grad():
-        bound = torch.linalg.vector_norm(x) * torch.linalg.vector_norm(mix)
+        bound = torch.linalg.vector_norm(x)
+        if mix is not None:
+            bound = bound * torch.linalg.vector_norm(mix)
     return x.numel() > 0 and float(bound) <= LARGE
 
 
@@ -111,8 +113,7 @@ class _Passes:
         self.mixed = self._with_undual() if self.special else self.x
         self.m = torch.bmm(per_blade, self.mixed.flatten(0, 1)).view_as(self.x)
         self.weight = weight[:, self.grades].T.unsqueeze(-1)  # (blades, channels, 1)
-        self.definite = min(algebra.metric) > 0
-        self.squares = self._squares()
+        self.squares = sum_of_squares(self.m, algebra)
         self.size = self.squares[-1].clamp(SMALLEST_SQUARE).sqrt_()
         self.share = (1 + self.size).reciprocal_()  # r
         self.phi = self._phi()
@@ -120,18 +121,6 @@ class _Passes:
     def _with_undual(self) -> Tensor:
         """x and x I, as twice as many channels."""
         return torch.cat([self.x, self.algebra.undual(self.x.movedim(1, -1)).movedim(-1, 1)], 2)
-
-    def _squares(self) -> list[Tensor]:
-        """<m_k, m_k> for each grade in spacetime, and last the sum of their absolute values."""
-        form = self.algebra.form
-        if self.definite:
-            return [dot(self.m, self.m)]
-        grades = [self.algebra.grade_slice(k) for k in range(self.algebra.n_grades)]
-        parts = [dot(self.m[:, k], self.m[:, k], form[k]) for k in grades]
-        total = parts[0].abs()
-        for part in parts[1:]:
-            total += part.abs()
-        return [*parts, total]
 
     def _phi(self) -> Tensor:
         scalar = self.x[:, 0]
@@ -183,12 +172,7 @@ class _Passes:
         """h -= r (m·h) ds/dm, zero where the norm is bounded below."""
         factor = dot(self.m, h).mul_(self.share).div_(self.size)
         factor.masked_fill_(self.squares[-1] <= SMALLEST_SQUARE, 0)
-        if self.definite:
-            h.addcmul_(self.m, factor.unsqueeze(1), value=-1)
-            return
-        for blade, (grade, sign) in enumerate(zip(self.grades, self.algebra.form, strict=True)):
-            signed = factor * self.squares[grade].sign()
-            h[:, blade].addcmul_(self.m[:, blade], signed, value=-sign)
+        subtract_slope_(h, self.m, factor, self.squares, self.algebra)
 
     def _by_grade(self, per_blade: Tensor) -> Tensor:
         """Sums over the blades of each grade: (blades, ...) -> (grades, ...)."""
@@ -208,6 +192,42 @@ def dot(x: Tensor, y: Tensor, signs: tuple[int, ...] | None = None) -> Tensor:
     return total
 
 
+def sum_of_squares(x: Tensor, algebra: CliffordAlgebra) -> list[Tensor]:
+    """<x_k, x_k> for each grade in spacetime, and last the sum of their absolute values.
+
+    Args:
+        x: (batch, blades, channels, points).
+        algebra: the Clifford algebra.
+    """
+    if min(algebra.metric) > 0:
+        return [dot(x, x)]
+    grades = [algebra.grade_slice(k) for k in range(algebra.n_grades)]
+    parts = [dot(x[:, k], x[:, k], algebra.form[k]) for k in grades]
+    total = parts[0].abs()
+    for part in parts[1:]:
+        total += part.abs()
+    return [*parts, total]
+
+
+def subtract_slope_(
+    h: Tensor, x: Tensor, factor: Tensor, squares: list[Tensor], algebra: CliffordAlgebra
+) -> None:
+    """h -= factor s ds/dx, s the norm of x: its blades with the signs of their grades' squares.
+
+    Args:
+        h, x: (batch, blades, channels, points).
+        factor: (batch, channels, points).
+        squares: of x, see `sum_of_squares`.
+        algebra: the Clifford algebra.
+    """
+    if min(algebra.metric) > 0:
+        h.addcmul_(x, factor.unsqueeze(1), value=-1)
+        return
+    for blade, (grade, sign) in enumerate(zip(algebra.grades, algebra.form, strict=True)):
+        signed = factor * squares[grade].sign()
+        h[:, blade].addcmul_(x[:, blade], signed, value=-sign)
+
+
 class _ProductGate(torch.autograd.Function):
     """`product_gate` on planes (batch, channels, blades, points)."""
 
@@ -225,11 +245,11 @@ class _ProductGate(torch.autograd.Function):
         planes, mix, weight = inputs
         if torch.is_grad_enabled():  # derivatives of derivatives
             y = plain_product_gate(planes.movedim(2, -1), mix, weight, algebra)
-            return *_gradients(y, inputs, grad.movedim(2, -1)), None
+            return *gradients(y, inputs, grad.movedim(2, -1)), None
         return *_Passes(planes, mix, weight, algebra).backward(grad), None
 
 
-def _gradients(y: Tensor, inputs: tuple[Tensor, ...], grad: Tensor) -> tuple[Any, ...]:
+def gradients(y: Tensor, inputs: tuple[Tensor, ...], grad: Tensor) -> tuple[Any, ...]:
     """Derivatives by those inputs that have them, which can be differentiated again."""
     wanted = [t for t in inputs if t.requires_grad]
     gradients = iter(torch.autograd.grad(y, wanted, grad, create_graph=True))

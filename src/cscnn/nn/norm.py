@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from cscnn._util.checks import check_int
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.clifford import check_algebra
-from cscnn.nn.functional import check_field, grade_norm, layer_norm
+from cscnn.nn.functional import check_field, grade_norm
+from cscnn.nn.fused_norm import fused_layer_norm
 
 
 class GradeNorm(nn.Module):
@@ -63,7 +64,7 @@ class MVLayerNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         check_field(x, self.algebra)
-        return layer_norm(x, self.algebra, self.absolute)
+        return fused_layer_norm(x, self.algebra, self.absolute)
 
     def extra_repr(self) -> str:
         return f"{self.algebra}"
