@@ -1,9 +1,11 @@
 """Every network compiles, for every space it serves."""
 
+import copy
+
 import pytest
 import torch
 
-from cscnn.networks import OnComponents
+from cscnn.networks import OnComponents, compile_blocks
 from cscnn.testing import relative_error
 from tests.networks.tiny import COMPLETE, SERVED, SPACES, sample, tiny
 
@@ -32,3 +34,41 @@ def test_compiles(name, where, options):
     own = not isinstance(network, OnComponents) and name != "clifford_resnet"
     compiled = torch.compile(network, backend="aot_eager", fullgraph=own)
     assert relative_error(compiled(x), network(x)) < 1e-4
+
+
+@pytest.mark.usefixtures("fresh_compiler")
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # dynamo looks at inputs of blocks
+@pytest.mark.parametrize(
+    ("name", "options", "graphs"),
+    [
+        ("cs_resnet", {"blocks": 3, "activation": "gate"}, 1),
+        ("cs_unet", {"levels": 1, "activation": "product"}, 2),
+    ],
+)
+def test_equal_blocks_share_a_graph(name, options, graphs):
+    """With a graph for one size and, when another comes, one for any."""
+    network = tiny(name, SPACES["plane"], kernel=COMPLETE, **options)
+    plain, found = copy.deepcopy(network), []
+
+    def compiler(graph, inputs):
+        found.append(graph)
+        return graph.forward
+
+    compile_blocks(network, backend=compiler, fullgraph=True)
+    x = sample(SPACES["plane"])
+    network(x).sum().backward()
+    assert len(found) == graphs
+    if name != "cs_resnet":
+        return
+    more = x.repeat_interleave(3, 0)
+    assert relative_error(network(more), plain(more)) < 1e-5
+    # Any batches from now on: a first block has a view for its input, and one more graph for it.
+    assert len(found) <= 3 * graphs
+
+
+def test_networks_without_blocks_are_compiled_whole():
+    network = tiny("resnet", SPACES["plane"])
+    x = sample(SPACES["plane"])
+    expected = network(x)
+    compile_blocks(network, backend="eager")
+    assert relative_error(network(x), expected) < 1e-6

@@ -4,6 +4,7 @@ from cscnn.networks import baselines
 from cscnn.networks.blocks import CSBlock, ProductGate, recompute_blocks
 from cscnn.networks.budget import count_parameters, fit_budget
 from cscnn.networks.calibrate import Calibrated, calibrate_
+from cscnn.networks.compiled import compile_blocks
 from cscnn.networks.components import OnComponents
 from cscnn.networks.entries import Sizes, register
 from cscnn.networks.export import plain_convolutions
@@ -33,6 +34,7 @@ __all__ = [
     "baselines",
     "build",
     "calibrate_",
+    "compile_blocks",
     "count_parameters",
     "fit_budget",
     "load",

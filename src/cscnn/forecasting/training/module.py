@@ -18,6 +18,7 @@ from cscnn.forecasting.training.learning import LearningConfig
 from cscnn.forecasting.training.sharding import shard_
 from cscnn.forecasting.unroll import Unroll
 from cscnn.forecasting.windows import Window
+from cscnn.networks import compile_blocks
 
 #: Seconds between the losses that a progress bar is told.
 SHOW = 0.2
@@ -34,7 +35,7 @@ class TrainingModule(lightning.LightningModule):
         forecaster: what learns.
         optimizer: how it learns.
         total_steps: length of the cosine schedule.
-        compile: compile the network.
+        compile: compile the network, see `compile_blocks`.
         training: what is minimised. Windows must have been cut for as many unrolled steps; noise
             is added to them, not here, see `cscnn.forecasting.augment.RandomNoise`.
 
@@ -59,7 +60,7 @@ class TrainingModule(lightning.LightningModule):
         self.learning = training or LearningConfig()
         self.total_steps = total_steps
         if compile:
-            forecaster.network.compile()
+            compile_blocks(forecaster.network)
         # By default a mean leaves out what is not a number.
         self.train_mean, self.valid_mean = (MeanMetric(nan_strategy=math.nan) for _ in range(2))
         self._shown = -math.inf  # when a loss was shown

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import sys
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -120,6 +121,8 @@ def _train(config: TrainConfig, units: Units | None, overwrite: bool) -> Run:
         check_room(config, module.network, data)
         if progress is None and _writes():
             doubts.warn(module.forecaster, data)
+        if config.trainer.compile and config.trainer.progress and _writes():
+            print("the first step compiles the network: a minute or more", file=sys.stderr)
         signals = Signals()
         trainer = make_trainer(config, identity, [signals], progress)
         if overwrite and _writes():
