@@ -22,6 +22,7 @@ RESIDUALS = {
     "maxwell": 0.1,
     "sine_gordon": 0.03,
     "gradient": 0.02,
+    "compatible": 0.03,
 }
 CASES = [(name, law) for name, simulator in SIMULATORS.items() for law in simulator.laws]
 NAMES = [f"{name}-{law.name}" for name, law in CASES]

@@ -23,6 +23,7 @@ TINY = {
     "maxwell_spacetime": {"grid": (8, 6), "frames": 5, **ONE_CHARGE},
     "maxwell_spacetime4d": {"grid": (4, 5, 6), "frames": 2, **ONE_CHARGE},
     "sine_gordon": {"grid": (12,), "frames": 8},
+    "elastodynamics": {"cells": 8, "frames": 3, "smoothness": 0.2},
     "acoustic_points": {"points": (9, 20), "frames": 3},
 }
 LABELS = {
@@ -36,6 +37,7 @@ LABELS = {
         f"faraday {b}\n[e/length²]"
         for b in ("e12 = t∧x", "e13 = t∧y", "e14 = t∧z", "e23 = x∧y", "e24 = x∧z", "e34 = y∧z")
     ],
+    "elastodynamics": ["|velocity|\n[m/s]", "tr stress\n[Pa]", "|traceless stress|\n[Pa]"],
     "acoustic_points": ["pressure\n[m²/s²]", "|velocity|\n[m/s]"],
     "sine_gordon": ["sine", "cosine"] + [f"gradient {b}\n[1/length]" for b in ("e1 = t", "e2 = x")],
 }

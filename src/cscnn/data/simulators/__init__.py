@@ -11,6 +11,7 @@ from cscnn.data.laws import Law
 from cscnn.data.simulators.acoustic_points import AcousticPoints
 from cscnn.data.simulators.base import Simulator, stream
 from cscnn.data.simulators.charges import MaxwellSpacetime, MaxwellSpacetime4D
+from cscnn.data.simulators.elastodynamics import Elastodynamics
 from cscnn.data.simulators.exact import ExactSimulator, Solution
 from cscnn.data.simulators.maxwell3d import Maxwell3D
 from cscnn.data.simulators.navier_stokes import NavierStokes
@@ -70,6 +71,7 @@ __all__ = [
     "ON_GRIDS",
     "SIMULATORS",
     "AcousticPoints",
+    "Elastodynamics",
     "ExactSimulator",
     "Maxwell3D",
     "MaxwellSpacetime",
