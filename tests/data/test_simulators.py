@@ -47,7 +47,7 @@ def test_random_streams_differ_by_name_seed_split_and_index() -> None:
 
 
 FULL = (  # none of the paper's
-    "acoustic_points", "elastodynamics", "maxwell_spacetime4d", "sine_gordon",
+    "acoustic_points", "elastodynamics", "maxwell_spacetime4d", "sine_gordon", "viscoelastic",
 )  # fmt: skip
 
 
@@ -73,6 +73,7 @@ def test_usual_forecasts() -> None:
         "sine_gordon": 16,
         "acoustic_points": 2,
         "elastodynamics": 1,
+        "viscoelastic": 1,
     }
 
 
@@ -104,6 +105,10 @@ def test_default_presets_are_of_full_size() -> None:
         ("elastodynamics", {"smoothness": 0.001}, r"spacing of the grid, 0.01562, got 0.001"),
         ("elastodynamics", {"frame_spacing": 0.0}, "frame_spacing must be positive, got 0.0"),
         ("elastodynamics", {"cells": -3}, "cells must be positive, got -3"),
+        ("viscoelastic", {"viscosity": -0.1}, "viscosity must not be negative, got -0.1"),
+        ("viscoelastic", {"relaxation": 0.0}, "relaxation must be positive, got 0.0"),
+        ("viscoelastic", {"cells": 3}, "cells must be at least 4, got 3"),
+        ("viscoelastic", {"cells": 8, "rolls": 3}, "got rolls=3 on cells=8"),
         ("sine_gordon", {"kinks": (0, 0)}, "at least one kink or one breather"),
         ("sine_gordon", {"speed_limit": 1.5}, "speed of light, got 1.5"),
         ("maxwell_spacetime4d", {"height": 1.0}, "use clearance"),

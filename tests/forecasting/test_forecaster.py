@@ -27,7 +27,7 @@ UNSUPPORTED = {
     ("steerable_resnet", "sine_gordon"), ("resnet", "maxwell_spacetime4d"),
     ("clifford_resnet", "maxwell_spacetime4d"), ("fno", "maxwell_spacetime4d"),
     ("unet", "maxwell_spacetime4d"), ("convnext_unet", "maxwell_spacetime4d"),
-    ("clifford_resnet", "elastodynamics"),
+    ("clifford_resnet", "elastodynamics"), ("clifford_resnet", "viscoelastic"),
 }  # fmt: skip
 GRIDS = {1: (8,), 2: (8, 8), 3: (4, 4, 4)}
 

@@ -14,7 +14,10 @@ from tests.forecasting.training.runs import QUIET, command, config, make_data
 pytestmark = QUIET
 
 #: Task: its law, and a quantity that needs the tensor.
-TASKS = {"elastodynamics": ("compatible", "elastic_energy(velocity, stress)")}
+TASKS = {
+    "elastodynamics": ("compatible", "elastic_energy(velocity, stress)"),
+    "viscoelastic": ("incompressible", "polymer_energy(conformation)"),
+}
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -52,6 +52,9 @@ def test_which_data_have_what():
     solid = described("elastodynamics")
     assert names(solid)[2:] == ["elastic_energy(velocity, stress)"]
     assert names(solid.replace(generator="other"))[2:] == ["mean_square(stress)"]
+    fluid = described("viscoelastic")
+    assert names(fluid)[2:] == ["polymer_energy(conformation)"]
+    assert names(fluid.replace(generator="other"))[2:] == ["mean_square(conformation)"]
     narrow = header().replace(grid=(64, 2))
     assert names(narrow) == ["kinetic_energy(velocity)", "mean(dye)"]
     scalar = header().replace(fields=(Field("velocity", 0),))
@@ -135,7 +138,7 @@ def test_fields_that_are_stored_in_another_form(generator):
     assert means(told, stored) == {n: pytest.approx(v) for n, v in expected.items()}
 
 
-@pytest.mark.parametrize("name", ["navier_stokes", "maxwell3d", "elastodynamics"])
+@pytest.mark.parametrize("name", ["navier_stokes", "maxwell3d", "elastodynamics", "viscoelastic"])
 @pytest.mark.parametrize("boundary", ["periodic", "wall"])
 def test_invariance(name, boundary, generator):
     """Under all rotations and reflections of the grid, and translations where it is periodic."""

@@ -16,6 +16,7 @@ from cscnn.data.simulators.exact import ExactSimulator, Solution
 from cscnn.data.simulators.maxwell3d import Maxwell3D
 from cscnn.data.simulators.navier_stokes import NavierStokes
 from cscnn.data.simulators.sine_gordon import SineGordon
+from cscnn.data.simulators.viscoelastic import Viscoelastic
 
 #: By name: all that the modules of this folder define.
 SIMULATORS: dict[str, type[Simulator]] = named_classes(__name__, Simulator)
@@ -80,6 +81,7 @@ __all__ = [
     "Simulator",
     "SineGordon",
     "Solution",
+    "Viscoelastic",
     "create",
     "exact_simulator",
     "laws_of",
