@@ -142,9 +142,8 @@ def fields(name: str) -> str:
         "| field | grade | components | units | shape of a trajectory |",
         "|---|---|---|---|---|",
     ]
-    algebra = header.algebra
     for field in header.fields:
-        blades = ", ".join(algebra.blade_names[algebra.grade_slice(field.grade)])
+        blades = ", ".join(header.components(field.grade))
         sizes = map(str, header.shape(field.name))
         if header.cloud is not None:
             frames, _, components = sizes

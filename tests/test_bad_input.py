@@ -26,7 +26,7 @@ BAD = {
     "info --colour red": ("unknown option --colour", "cscnn info --help"),
     "tune --device nonsense": ("'nonsense'", "Expected one of cpu"),
     "generate": ("needs a task and --out FOLDER", "--list"),
-    "generate euler --out new": ("'euler'", "choose from acoustic_points, maxwell3d"),
+    "generate euler --out new": ("'euler'", "choose from acoustic_points, elastodynamics"),
     "generate navier_stokes --out file": ("file is a file, not a folder",),
     "generate navier_stokes --out file/deeper": ("file is a file, not a folder",),
     "generate navier_stokes --out new --split train": ("'train'", "e.g. train=512"),

@@ -53,7 +53,7 @@ def test_the_page_has_a_table(small_grids, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["--task", "nonsense"], "unknown task 'nonsense': choose from maxwell3d"),
+        (["--task", "nonsense"], "unknown task 'nonsense': choose from elastodynamics, maxwell3d"),
         (["--params", "0"], "--params must be at least 1, got 0"),
     ],
 )

@@ -46,7 +46,9 @@ def test_random_streams_differ_by_name_seed_split_and_index() -> None:
     assert stream(*keys[0]).random() == stream(*keys[0]).random()
 
 
-FULL = ("acoustic_points", "maxwell_spacetime4d", "sine_gordon")  # none of the paper's
+FULL = (  # none of the paper's
+    "acoustic_points", "elastodynamics", "maxwell_spacetime4d", "sine_gordon", "viscoelastic",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SIMULATORS)
@@ -70,6 +72,8 @@ def test_usual_forecasts() -> None:
         "maxwell_spacetime4d": 8,
         "sine_gordon": 16,
         "acoustic_points": 2,
+        "elastodynamics": 1,
+        "viscoelastic": 1,
     }
 
 
@@ -96,6 +100,15 @@ def test_default_presets_are_of_full_size() -> None:
         ("maxwell_spacetime", {"speed_limit": 1.0}, "speed of light, got 1.0"),
         ("maxwell_spacetime", {"normalise": "tanh"}, "tanh"),
         ("maxwell_spacetime", {"amplitude": (5.0, 2.0)}, "smallest, largest"),
+        ("elastodynamics", {"dim": 4}, "dim must be 2 or 3, got 4"),
+        ("elastodynamics", {"pressure_speed": 0.9}, r"must exceed 1, .* got 0.9"),
+        ("elastodynamics", {"smoothness": 0.001}, r"spacing of the grid, 0.01562, got 0.001"),
+        ("elastodynamics", {"frame_spacing": 0.0}, "frame_spacing must be positive, got 0.0"),
+        ("elastodynamics", {"cells": -3}, "cells must be positive, got -3"),
+        ("viscoelastic", {"viscosity": -0.1}, "viscosity must not be negative, got -0.1"),
+        ("viscoelastic", {"relaxation": 0.0}, "relaxation must be positive, got 0.0"),
+        ("viscoelastic", {"cells": 3}, "cells must be at least 4, got 3"),
+        ("viscoelastic", {"cells": 8, "rolls": 3}, "got rolls=3 on cells=8"),
         ("sine_gordon", {"kinks": (0, 0)}, "at least one kink or one breather"),
         ("sine_gordon", {"speed_limit": 1.5}, "speed of light, got 1.5"),
         ("maxwell_spacetime4d", {"height": 1.0}, "use clearance"),
@@ -109,7 +122,7 @@ def test_impossible_options(name: str, options: dict, message: str) -> None:
 
 def test_unknown_names() -> None:
     with pytest.raises(
-        ValueError, match="unknown task 'euler': choose from acoustic_points, maxwell3d"
+        ValueError, match="unknown task 'euler': choose from acoustic_points, elastodynamics"
     ):
         create("euler")
     with pytest.raises(ValueError, match="unknown preset 'huge' of maxwell3d"):

@@ -8,6 +8,8 @@ TINY = {
     "maxwell_spacetime": {"grid": (7, 6), "frames": 5, "distance": 1.0},
     "maxwell_spacetime4d": {"grid": (4, 5, 4), "frames": 4, "distance": 1.0},
     "sine_gordon": {"grid": (6,), "frames": 5},
+    "elastodynamics": {"cells": 7, "frames": 3, "smoothness": 0.2},
+    "viscoelastic": {"cells": 7, "frames": 3, "warmup": 2, "every": 1, "smoothness": 0.2},
     "acoustic_points": {"points": (20, 30), "frames": 5},
 }
 

@@ -12,6 +12,7 @@ from cscnn.data.files import write
 from cscnn.data.simulators import ON_GRIDS, create
 from cscnn.forecasting import Forecaster, Task, Units, Window, collate
 from cscnn.forecasting.forecaster import KEY
+from cscnn.forecasting.packing import symmetric_part
 from cscnn.networks import CSResNet, Grid, build, load, save
 from cscnn.networks.files import CHECKSUM
 from cscnn.networks.weights import checksum
@@ -26,6 +27,7 @@ UNSUPPORTED = {
     ("steerable_resnet", "sine_gordon"), ("resnet", "maxwell_spacetime4d"),
     ("clifford_resnet", "maxwell_spacetime4d"), ("fno", "maxwell_spacetime4d"),
     ("unet", "maxwell_spacetime4d"), ("convnext_unet", "maxwell_spacetime4d"),
+    ("clifford_resnet", "elastodynamics"), ("clifford_resnet", "viscoelastic"),
 }  # fmt: skip
 GRIDS = {1: (8,), 2: (8, 8), 3: (4, 4, 4)}
 
@@ -38,8 +40,8 @@ def tiny(name="cs_resnet", task=FLUID, units=None, **options):
 def frames(task, count=None, batch=2):
     space = GRIDS[task.dim - (task.time_axis is not None)]
     return {
-        f.name: torch.randn(
-            batch, count or task.frames_in, *space, task.algebra.grade_sizes[f.grade]
+        f.name: symmetric_part(
+            f, torch.randn(batch, count or task.frames_in, *space, task.algebra.size(f.grade))
         )
         for f in task.fields
     }

@@ -7,6 +7,7 @@ import numpy as np
 
 from cscnn._util.jsonform import write_json
 from cscnn.data.simulators import create
+from cscnn.data.trajectories import symmetric_part
 from cscnn.forecasting.evaluation.results import (
     Cost,
     Curve,
@@ -192,7 +193,7 @@ def make_samples(task, quality, points, steps, seed):
     noise = np.random.default_rng(seed)
     known, target, prediction = {}, {}, {}
     for field in task.fields:
-        size = task.algebra.grade_sizes[field.grade]
+        size = task.algebra.size(field.grade)
         truth = np.zeros((steps, *(points,) * space, size))
         forecast = np.zeros_like(truth)
         for c in range(size):
@@ -205,6 +206,8 @@ def make_samples(task, quality, points, steps, seed):
                         at = centre + speed * s / steps + drift
                         r = sum((a - b) ** 2 for a, b in zip(axes, at, strict=True))
                         values[s, ..., c] += sign * np.exp(-r / 0.02)
+        if field.grade == "symmetric":
+            truth, forecast = symmetric_part(truth), symmetric_part(forecast)
         target[field.name] = truth.astype(np.float32)
         prediction[field.name] = forecast.astype(np.float32)
         known[field.name] = truth[:1].astype(np.float32)

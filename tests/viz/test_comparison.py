@@ -14,7 +14,7 @@ from tests.viz.report_runs import make_samples
 
 STEPS, POINTS = 5, 8
 QUANTITIES = {"navier_stokes": 2, "maxwell3d": 4, "maxwell_spacetime": 3, "maxwell_spacetime4d": 6,
-              "sine_gordon": 4}  # fmt: skip
+              "sine_gordon": 4, "elastodynamics": 3, "viscoelastic": 3}  # fmt: skip
 
 
 def make(name, points=POINTS):

@@ -23,6 +23,8 @@ TINY = {
     "maxwell_spacetime": {"grid": (8, 6), "frames": 5, **ONE_CHARGE},
     "maxwell_spacetime4d": {"grid": (4, 5, 6), "frames": 2, **ONE_CHARGE},
     "sine_gordon": {"grid": (12,), "frames": 8},
+    "elastodynamics": {"cells": 8, "frames": 3, "smoothness": 0.2},
+    "viscoelastic": {"cells": 8, "frames": 3, "warmup": 2, "every": 1, "smoothness": 0.2},
     "acoustic_points": {"points": (9, 20), "frames": 3},
 }
 LABELS = {
@@ -36,6 +38,8 @@ LABELS = {
         f"faraday {b}\n[e/length²]"
         for b in ("e12 = t∧x", "e13 = t∧y", "e14 = t∧z", "e23 = x∧y", "e24 = x∧z", "e34 = y∧z")
     ],
+    "elastodynamics": ["|velocity|\n[m/s]", "tr stress\n[Pa]", "|traceless stress|\n[Pa]"],
+    "viscoelastic": ["|velocity|\n[m/s]", "tr conformation", "|traceless conformation|"],
     "acoustic_points": ["pressure\n[m²/s²]", "|velocity|\n[m/s]"],
     "sine_gordon": ["sine", "cosine"] + [f"gradient {b}\n[1/length]" for b in ("e1 = t", "e2 = x")],
 }
@@ -98,7 +102,11 @@ def test_every_data_set_has_a_picture(files, name, tmp_path):
         limits = {panel.get_clim() for panel in panels[row * columns : (row + 1) * columns]}
         assert len(limits) == 1
         low, high = limits.pop()
-        unsigned = "|" in LABELS[name][row] or LABELS[name][row] in ("smoke", "cosine")
+        unsigned = "|" in LABELS[name][row] or LABELS[name][row] in (
+            "smoke",
+            "cosine",
+            "tr conformation",
+        )
         assert low >= 0 if unsigned else low == -high
     figure.savefig(tmp_path / "fields.png")
     assert (tmp_path / "fields.png").stat().st_size > 5000

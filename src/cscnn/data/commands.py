@@ -101,6 +101,7 @@ def add_generate(command: Parser) -> None:
         "cscnn generate navier_stokes --preset small --out data/smoke \\\n"
         "      --split train=512 valid=64 test=64 --workers 8",
         "cscnn generate sine_gordon --out data/solitons --set grid=64 frames=64",
+        "cscnn generate elastodynamics --out data/solid --set dim=3 cells=32",
     )
     command.add_argument("task", nargs="?", metavar="TASK", help="which equations, see --list")
     command.add_argument("--list", action="store_true", help="list tasks and options, and stop")

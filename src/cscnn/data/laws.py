@@ -44,6 +44,7 @@ class Law:
         physical: makes the field of what is stored, if it is stored in another form.
         factor: name of a static scalar that multiplies the field before it is differentiated, such
             as a permittivity. Where the data are not given it, it is uniform and does not matter.
+        order: of the derivatives.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Law:
     place: str = "points"
     physical: Callable[[Tensor, Header], Tensor] | None = None
     factor: str | None = None
+    order: int = 1
 
     def __post_init__(self) -> None:
         check_choice("place", self.place, PLACES)
@@ -62,7 +64,7 @@ class Law:
     @property
     def radius(self) -> int:
         """Points at the ends of an axis where the law is not measured, unless it is periodic."""
-        return 2 if self.place == "points" else 1
+        return self.order * (2 if self.place == "points" else 1)
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,9 @@ class Residual:
     Attributes:
         law: the law.
         squares: of the residual.
-        scale: of all first derivatives of the field, and of the source.
+        scale: of the derivatives of the field along each axis, and of the source.
         error: of the estimated error of the differences in the residual; 0 if they are exact.
-        rounding: of the rounding of the field, divided by the spacing.
+        rounding: of the rounding of the field, divided by powers of the spacing.
     """
 
     law: Law
@@ -185,8 +187,9 @@ def frame_sums(law: Law, fields: Mapping[str, Tensor], header: Header) -> Sums |
         error = _squares((derivative - coarse)[inside])
     scale = torch.zeros_like(squares) if source is None else _squares(source[inside])
     for axis in range(algebra.dim):
-        scale = scale + _squares(partial_derivative(f, axis, algebra, scheme)[inside])
-    rounding = (torch.finfo(f.dtype).eps / min(header.spacing)) ** 2 * _squares(f[inside])
+        scale = scale + _squares(partial_derivative(f, axis, algebra, scheme, law.order)[inside])
+    relative = torch.finfo(f.dtype).eps / min(header.spacing) ** law.order
+    rounding = relative**2 * _squares(f[inside])
     return Sums(squares, scale, error, rounding)
 
 

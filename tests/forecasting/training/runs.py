@@ -39,6 +39,8 @@ TINY = {
     "maxwell_spacetime": {"grid": (6, 6), "frames": 8, "distance": 1.0},
     "maxwell_spacetime4d": {"grid": (4, 4, 4), "frames": 6, "distance": 1.0},
     "sine_gordon": {"grid": (12,), "frames": 16},
+    "elastodynamics": {"cells": 10, "frames": 6, "smoothness": 0.2},
+    "viscoelastic": {"cells": 10, "frames": 6, "warmup": 2, "every": 1, "smoothness": 0.2},
     "acoustic_points": {"points": (20, 40), "frames": 8, "waves": 3, "shortest": 1.0},
 }
 FRAMES_IN = {

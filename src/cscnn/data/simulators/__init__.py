@@ -11,10 +11,12 @@ from cscnn.data.laws import Law
 from cscnn.data.simulators.acoustic_points import AcousticPoints
 from cscnn.data.simulators.base import Simulator, stream
 from cscnn.data.simulators.charges import MaxwellSpacetime, MaxwellSpacetime4D
+from cscnn.data.simulators.elastodynamics import Elastodynamics
 from cscnn.data.simulators.exact import ExactSimulator, Solution
 from cscnn.data.simulators.maxwell3d import Maxwell3D
 from cscnn.data.simulators.navier_stokes import NavierStokes
 from cscnn.data.simulators.sine_gordon import SineGordon
+from cscnn.data.simulators.viscoelastic import Viscoelastic
 
 #: By name: all that the modules of this folder define.
 SIMULATORS: dict[str, type[Simulator]] = named_classes(__name__, Simulator)
@@ -70,6 +72,7 @@ __all__ = [
     "ON_GRIDS",
     "SIMULATORS",
     "AcousticPoints",
+    "Elastodynamics",
     "ExactSimulator",
     "Maxwell3D",
     "MaxwellSpacetime",
@@ -78,6 +81,7 @@ __all__ = [
     "Simulator",
     "SineGordon",
     "Solution",
+    "Viscoelastic",
     "create",
     "exact_simulator",
     "laws_of",

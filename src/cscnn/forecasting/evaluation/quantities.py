@@ -25,6 +25,7 @@ from cscnn._util.registry import Registry
 from cscnn.calculus import Differences, curl
 from cscnn.data import Header
 from cscnn.data.simulators.charges import physical_field
+from cscnn.data.simulators.elastodynamics import strain_of
 
 Function = TypeVar("Function", bound=Callable[..., Tensor])
 Names = Sequence[tuple[str, ...]]  #: for each time that data have a quantity, the fields it takes
@@ -158,13 +159,21 @@ def _solitons(header: Header) -> Names:
     return [("cosine", "gradient")] if header.generator == "sine_gordon" else []
 
 
+def _elastic(header: Header) -> Names:
+    return [("velocity", "stress")] if header.generator == "elastodynamics" else []
+
+
+def _polymers(header: Header) -> Names:
+    return [("conformation",)] if header.generator == "viscoelastic" else []
+
+
 def _scalars(header: Header) -> Names:
     return [(name,) for name, grade in _grades(header).items() if grade == 0]
 
 
 def _others(header: Header) -> Names:
     """Fields with a direction, and tensors, of which no energy is known."""
-    rules = (_velocity, _light, _charges, _solitons)
+    rules = (_velocity, _light, _charges, _solitons, _elastic, _polymers)
     taken = {name for rule in rules for names in rule(header) for name in names}
     return [(name,) for name, grade in _grades(header).items() if grade and name not in taken]
 
@@ -207,6 +216,20 @@ def faraday_energy(faraday: Tensor, header: Header) -> Tensor:
 def soliton_energy(cosine: Tensor, gradient: Tensor, header: Header) -> Tensor:
     """Of the sine-Gordon equation, which conserves it, but for what crosses the open borders."""
     return _square(gradient) / 2 + 1 - cosine[..., 0]
+
+
+@quantity("mechanical energy density", "½⟨ρv² + σ:ε⟩", applies=_elastic, units="{1}")
+def elastic_energy(velocity: Tensor, stress: Tensor, header: Header) -> Tensor:
+    """½ (ρ v² + σ:ε) of a linear solid, with the strain ε that its moduli give; conserved."""
+    density = float(header.parameters["density"])
+    return (density * _square(velocity) + (stress * strain_of(stress, header)).sum(-1)) / 2
+
+
+@quantity("elastic energy of polymers per mass", "(ν_p/2τ)⟨tr C - 2⟩", applies=_polymers)
+def polymer_energy(conformation: Tensor, header: Header) -> Tensor:
+    """(ν_p/2τ)(tr C - 2): with the kinetic energy it only changes by the force and by friction."""
+    viscosity, time = (float(header.parameters[n]) for n in ("polymer_viscosity", "relaxation"))
+    return viscosity / (2 * time) * (conformation[..., 0] + conformation[..., 3] - 2)
 
 
 @quantity("mean of {0}", "⟨{0}⟩", applies=_scalars, units="{0}")
