@@ -10,7 +10,7 @@ EXE :=
 endif
 WORKERS ?= auto
 
-.PHONY: help demo test test-fast test-external test-core test-oldest lint oracles bench models figures examples study boosts rollouts conditioning zoo docs docs-serve test-docs dist clean
+.PHONY: help demo test test-fast test-external test-core test-oldest lint oracles bench models figures examples study boosts rollouts conditioning tensors zoo docs docs-serve test-docs dist clean
 help:
 	@echo "make demo   the main job: simulate, train two models, evaluate, report (minutes)"
 	@echo "make test   all tests"
@@ -26,6 +26,7 @@ help:
 	@echo "make boosts  networks trained at rest, seen in motion (hours); writes docs/boosts.md"
 	@echo "make rollouts  what makes forecasts last, for seven networks (hours); writes docs/rollouts.md"
 	@echo "make conditioning  kernels that see the field, against global context (less than an hour); writes docs/conditioning.md"
+	@echo "make tensors  stresses as tensors and as numbers, five networks (less than an hour); writes docs/tensors.md"
 	@echo "make zoo    train the small forecasters that come with the package (minutes)"
 	@echo "make examples  learn on the sphere, on spacetime events and on anti-de Sitter space (minutes)"
 	@echo "make docs   the documentation site, into site/ (minutes); make docs-serve shows it as you write"
@@ -111,6 +112,9 @@ rollouts: $(VENV)/.dev
 
 conditioning: $(VENV)/.dev
 	$(BIN)/python -m experiments.conditioning --out conditioning --page docs
+
+tensors: $(VENV)/.dev
+	$(BIN)/python -m experiments.tensors --out tensors --page docs
 
 zoo: $(VENV)/.dev
 	$(BIN)/python -m experiments.zoo --out zoo

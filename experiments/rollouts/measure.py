@@ -6,12 +6,14 @@ import math
 import shutil
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
 
 import cscnn
 from cscnn._util.machine import machine
+from cscnn.data import FieldSource, open_fields
 from cscnn.forecasting import Run, train
 from cscnn.forecasting.evaluation.evaluator import Evaluator
 from cscnn.forecasting.evaluation.results import RolloutErrors
@@ -34,6 +36,7 @@ def run_trial(trial: Trial, results: Results) -> Record:
         start = time.monotonic()
         run = train(config)
         record = replace(record, seconds=time.monotonic() - start, **measure(run, trial))
+        record = replace(record, others=measure_others(run, trial, results.out / "data"))
     except NonFiniteLoss as error:
         record = replace(record, diverged=str(error))
     results.store.keep(record)
@@ -56,8 +59,23 @@ def measure(run: Run, trial: Trial) -> dict[str, Any]:
     }
 
 
+@torch.no_grad()
+def measure_others(run: Run, trial: Trial, data: Path) -> dict[str, tuple[float, ...]]:
+    """Errors of rollouts of the further test splits; none where a rollout leaves the data."""
+    found = {}
+    for name in trial.setting.others:
+        with open_fields(data / trial.setting.name / f"{name}.h5") as source:
+            errors = _errors(run, source, trial.setting.horizon).relative_l2
+        found[name] = tuple(errors) if math.isfinite(sum(errors)) else ()
+    return found
+
+
 def roll_out(run: Run, split: str, horizon: int) -> RolloutErrors:
     """Errors of rollouts from the beginning of all trajectories of a split."""
     with run.source(split) as source:
-        evaluator = Evaluator(run.forecaster(), source, batch=8, quiet=True)
-        return evaluator.rollouts(len(source), horizon)[0]
+        return _errors(run, source, horizon)
+
+
+def _errors(run: Run, source: FieldSource, horizon: int) -> RolloutErrors:
+    evaluator = Evaluator(run.forecaster(), source, batch=8, quiet=True)
+    return evaluator.rollouts(len(source), horizon)[0]

@@ -10,7 +10,7 @@ from typing import Any
 
 from cscnn._util.jsonform import to_json
 from cscnn.data.generate import Plan, plans
-from cscnn.data.simulators import create
+from cscnn.data.simulators import Simulator, create
 from cscnn.forecasting.runs import SPLITS
 from cscnn.forecasting.training import LearningConfig
 from cscnn.forecasting.training.config import (
@@ -87,6 +87,7 @@ class Setting:
         horizon: steps of a rollout.
         checks: how often it is validated on the way.
         warmup: share of the steps over which the learning rate rises from zero.
+        others: further test splits, name -> options of the simulator.
     """
 
     name: str
@@ -103,12 +104,20 @@ class Setting:
     seeds: int = 3
     checks: int = 5
     warmup: float = 0.05
+    others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def files(self, folder: Path) -> list[Plan]:
         """The data to make."""
-        options = dict(self.options)
-        simulator = create(self.simulator, options.pop("preset", None), **options)
-        return plans(simulator, folder / self.name, self.splits)
+        found = plans(self._simulator(self.options), folder / self.name, self.splits)
+        for name, options in self.others.items():
+            found += plans(
+                self._simulator(options), folder / self.name, {name: self.splits["test"]}
+            )
+        return found
+
+    def _simulator(self, options: Mapping[str, Any]) -> Simulator:
+        rest = dict(options)
+        return create(self.simulator, rest.pop("preset", None), **rest)
 
 
 @dataclass(frozen=True)
@@ -182,6 +191,8 @@ class Trial:
     def plan(self) -> dict[str, Any]:
         """All that the result depends on, as JSON."""
         setting = {k: v for k, v in to_json(self.setting).items() if k not in SCHEDULING}
+        if not self.setting.others:
+            del setting["others"]
         contender = self.contender
         network = {"name": contender.name, "options": to_json(contender.options)}
         network |= {"data": to_json(contender.data)} if contender.data else {}

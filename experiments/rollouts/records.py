@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ class Record:
         errors: relative error of rollouts of the test split, for each step.
         correlation_frames: when the correlation falls below 0.8; None if it does not.
         persistence: errors of the persistence forecast.
+        others: errors of rollouts of further test splits, by their names.
         diverged: why there are no errors, if so.
     """
 
@@ -46,6 +47,7 @@ class Record:
     errors: tuple[float, ...] = ()
     correlation_frames: float | None = None
     persistence: tuple[float, ...] = ()
+    others: dict[str, tuple[float, ...]] = field(default_factory=dict)
     diverged: str = ""
 
     @property

@@ -161,3 +161,20 @@ def test_residuals_of_the_law_fall_at_fourth_order(dim: int) -> None:
         _, broken = any_state(simulator)
         assert measure(simulator.laws[0], {"stress": broken[None, None]}, header).violated
     assert abs(math.log2(sizes[0] / sizes[1]) - 4) < 0.3, sizes
+
+
+@pytest.mark.parametrize("direction", [0.0, 60.0])
+def test_waves_along_an_axis(direction: float) -> None:
+    """A state with a focus has its slopes along the axis."""
+    any_way, focused = (
+        solid(2, focus=focus, direction=direction, cells=32) for focus in (0.0, 8.0)
+    )
+    turn = math.radians(direction)
+    along = torch.tensor([math.cos(turn), math.sin(turn)], dtype=torch.float64)
+    shares = []
+    for simulator in (any_way, focused):
+        algebra = simulator.header().algebra
+        f = algebra.embed(state(simulator)[1][..., :1], 0)
+        slope = algebra.grade(gradient(f[None, None], algebra, Spectral(simulator.spacing)), 1)
+        shares.append(float((slope @ along).square().sum() / slope.square().sum()))
+    assert shares[0] + 0.1 < shares[1] > 0.9

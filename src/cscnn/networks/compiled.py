@@ -31,5 +31,6 @@ def compile_blocks(network: nn.Module, **options: Any) -> None:
         torch.Size([1, 1, 8, 8, 4])
     """
     blocks = [module for module in network.modules() if isinstance(module, ResidualBlock)]
-    for module in blocks or [network]:
+    modules: list[nn.Module] = [*blocks] or [network]
+    for module in modules:
         module.compile(**options)

@@ -82,6 +82,9 @@ class Elastodynamics(Simulator):
         shear_speed: c_S, of waves that move across it.
         smoothness: length over which the noise at the start is smooth.
         speed: standard deviation of the components of the velocity at the start.
+        focus: how much waves prefer one axis. The noise has the weight |cos θ|^focus, θ the angle
+            between wave vector and axis. With 0, the default, no direction is preferred.
+        direction: of that axis, an angle in degrees from x towards y.
         frames: number of frames.
         frame_spacing: time between them.
     """
@@ -104,6 +107,8 @@ class Elastodynamics(Simulator):
     shear_speed: float = 1.0
     smoothness: float = 0.08
     speed: float = 1.0
+    focus: float = 0.0
+    direction: float = 0.0
     frames: int = 32
     frame_spacing: float = 0.02
 
@@ -115,6 +120,8 @@ class Elastodynamics(Simulator):
             pressure_speed=self.pressure_speed, shear_speed=self.shear_speed,
             smoothness=self.smoothness, frames=self.frames, frame_spacing=self.frame_spacing,
         )  # fmt: skip
+        if not 0 <= self.focus < math.inf:
+            raise ValueError(f"focus must be zero or more, got {self.focus}")
         lowest = self.shear_speed * math.sqrt(2 - 2 / self.dim)
         if self.pressure_speed <= lowest:
             raise ValueError(
@@ -171,7 +178,7 @@ class Elastodynamics(Simulator):
         length = k.norm(dim=-1, keepdim=True)
         # what has no derivative on the grid is left out: means and the highest frequencies
         resolved = (k == full).all(-1, True) & (length > 0)
-        smooth = torch.exp(-((length * self.smoothness) ** 2) / 2) * resolved
+        smooth = torch.exp(-((length * self.smoothness) ** 2) / 2) * resolved * self._preferred(k)
         velocity, moved = self._forward(noise.to(device)) * smooth
         stress = torch.zeros_like(self._hooke(moved, k))
         for speed, part in self._parts(moved, k):
@@ -220,6 +227,13 @@ class Elastodynamics(Simulator):
         k = torch.stack(torch.meshgrid(*axes, indexing="ij"), -1)
         highest = math.pi / self.spacing * (1 - 1e-6)
         return torch.where(k.abs() < highest, k, 0.0) if cut else k
+
+    def _preferred(self, k: Tensor) -> Tensor:
+        """|cos θ|^focus, (*modes, 1)."""
+        angle = math.radians(self.direction)
+        axis = k.new_tensor([math.cos(angle), math.sin(angle), 0.0][: self.dim])
+        unit = k / k.norm(dim=-1, keepdim=True).clamp_min(1e-300)
+        return (unit @ axis).abs().unsqueeze(-1) ** self.focus
 
     def _parts(self, x: Tensor, k: Tensor) -> Iterator[tuple[float, Tensor]]:
         """Speeds of waves, and what moves with them: vectors along k, and those across it."""
