@@ -14,7 +14,7 @@ from cscnn.networks.steerable import SIZES
 
 
 class ComponentsResNet(CSResNet):
-    """A CS-ResNet of multivectors that is fed the components of tensors as so many scalars.
+    """A CS-ResNet of multivectors that is fed the components of tensors as scalars.
 
     Each traceless component becomes a channel of its own, in which it is the scalar part. So the
     network commutes with translations, but with rotations only where there are no tensors.

@@ -82,8 +82,8 @@ class Elastodynamics(Simulator):
         shear_speed: c_S, of waves that move across it.
         smoothness: length over which the noise at the start is smooth.
         speed: standard deviation of the components of the velocity at the start.
-        focus: how much waves prefer one axis. The noise has the weight |cos θ|^focus, θ the angle
-            between wave vector and axis. With 0, the default, no direction is preferred.
+        focus: how much waves prefer one axis: the noise is weighted by this power of the cosine of
+            the angle between wave vector and axis. With 0 all directions are alike.
         direction: of that axis, an angle in degrees from x towards y.
         frames: number of frames.
         frame_spacing: time between them.
