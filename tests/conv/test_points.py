@@ -88,15 +88,17 @@ def test_groups_and_their_recomputation_change_nothing(kernel, monkeypatch):
     edges = radius_edges(cloud((1, 1), 40), 0.6)
     x = features(edges, conv).requires_grad_()
     results = []
-    for room in (1 << 30, 1 << 10):
+    for room, kept in ((1 << 30, 1 << 30), (1 << 10, 1 << 30), (1 << 10, 1 << 10)):
         monkeypatch.setattr(points, "ROOM", room)
+        monkeypatch.setattr(points, "KEPT", kept)
         y = conv(x, edges)
         gradients = torch.autograd.grad(y.square().sum(), [x, *conv.parameters()])
         with torch.no_grad():
             torch.testing.assert_close(conv(x, edges), y, atol=1e-12, rtol=1e-12)
         results.append([y, *gradients])
-    for a, b in zip(*results, strict=True):
-        torch.testing.assert_close(a, b, atol=1e-11, rtol=1e-11)
+    for whole, *others in zip(*results, strict=True):
+        for other in others:
+            torch.testing.assert_close(other, whole, atol=1e-11, rtol=1e-11)
 
 
 def field_on_sphere(where, frames):
@@ -293,6 +295,7 @@ def test_compile_and_export(monkeypatch):
     edges = all_pairs(cloud((1, 1), 6)).prepared()
     x = features(edges, conv)
     monkeypatch.setattr(points, "ROOM", 18 * 72)  # two groups, recomputed for gradients
+    monkeypatch.setattr(points, "KEPT", 0)
     compiled = torch.compile(conv, fullgraph=True, backend="aot_eager")
     gradients = [
         torch.autograd.grad(f(x, edges).square().sum(), list(conv.parameters()))

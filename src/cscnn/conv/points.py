@@ -25,6 +25,8 @@ from cscnn.nn.linear import add_bias, bias_shape
 AGGREGATIONS = ("sum", "mean", "weighted mean", "integral")
 #: Numbers that all messages of a group of receivers may fill, more or less.
 ROOM = 1 << 22
+#: Numbers that the messages of all groups may fill before they are made again for gradients.
+KEPT = 1 << 26
 
 
 class CliffordSteerablePointConv(nn.Module):
@@ -152,8 +154,8 @@ class CliffordSteerablePointConv(nn.Module):
         if self.kernel.factors(_no_points(x, self)) is None:
             per_edge += 4 * self.c_in * self.c_out
         groups = list(edges.groups(max(1, ROOM // per_edge)))
-        # More than one group means that memory matters: each is then computed again for gradients.
-        frugal = len(groups) > 1 and torch.is_grad_enabled() and not transforming()
+        large = len(edges) * per_edge > KEPT
+        frugal = large and torch.is_grad_enabled() and not transforming()
         done, parts = [], []
         for group in groups:
             if frugal:
@@ -211,8 +213,10 @@ class CliffordSteerablePointConv(nn.Module):
         if factors is not None:
             mixing, features = factors
             features = features.T.unflatten(0, (n, k)) * weights.unsqueeze(-1)
-            for part in table.parts:
-                grade = messages[:, part.start : part.stop].flatten(1).unflatten(0, (n, k))
+            # Together, since the gradient of a slice is a copy of the whole with zeros elsewhere.
+            grades = messages.split([part.stop - part.start for part in table.parts], 1)
+            for part, grade in zip(table.parts, grades, strict=True):
+                grade = grade.flatten(1).unflatten(0, (n, k))
                 moments = torch.bmm(grade.mT, features)  # (n, blades elements c_in, features)
                 mix = mixing[:, :, list(part.elements)].permute(2, 1, 3, 0).flatten(0, 2)
                 outputs.append(
