@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import competitors, report
+from benchmarks import competitors, report, work
 from benchmarks.registry import Benchmark, get, names
 from benchmarks.runner import REPEATS, Row, run
 from cscnn._util.command import run_command
 from cscnn._util.files import check_output, write_text
-from cscnn._util.machine import machine
+from cscnn._util.machine import machine, usable_device
 from cscnn._util.parser import Parser, add_overwrite
 from cscnn._util.progress import status
 
@@ -32,12 +32,18 @@ def _parser() -> argparse.ArgumentParser:
         prog=PROGRAM,
         description="Runs every hot path and its competitors, interleaved in this process. Times "
         "are minima of interleaved timings; ratios are relative to the reference of each case.",
-        examples=["python -m benchmarks --only geometric_product --repeats 31"],
+        examples=[
+            "python -m benchmarks --only geometric_product --repeats 31",
+            "python -m benchmarks --only pointwise compiled --device cuda",
+        ],
     )
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these benchmarks (see --list)")
     parser.add_argument("--list", action="store_true", help="list the benchmarks and stop")
     parser.add_argument(
         "--repeats", type=int, default=REPEATS, help="timings per variant (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--device", default="cpu", help="where the networks of pointwise and compiled compute"
     )
     parser.add_argument("--strict", action="store_true", help="exit with 1 if a target is missed")
     parser.add_argument(
@@ -54,6 +60,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.repeats < 1:
         raise ValueError(f"--repeats must be at least 1, got {args.repeats}")
     chosen = [get(name) for name in (args.only or names())]
+    work.device = usable_device(args.device)
     if args.list:
         for entry in chosen:
             print(f"{entry.name:<24} {entry.title}")

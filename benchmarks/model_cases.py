@@ -1,22 +1,37 @@
-"""Training steps of networks, beside the ResNet of the same flattened width."""
+"""Training steps of networks: beside a ResNet, beside their convolutions alone, and compiled."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
+from benchmarks import work
 from benchmarks.registry import Case, Work, benchmark
 from benchmarks.tasks import simulator_task
 from benchmarks.work import forward_backward
-from cscnn.networks import build
+from cscnn import CliffordAlgebra
+from cscnn.kernels import Complete
+from cscnn.networks import CSResNet, build, compile_blocks
 
 # (task, batch, channels, grid, largest time relative to the ResNet's)
 SETUPS = (
     ("navier_stokes", 2, 16, (64, 64), 1.15),
     ("maxwell3d", 1, 6, (32, 32, 32), 0.6),
 )
+#: Networks of 8 blocks and 5 taps: label, metric, batch, channels, grid.
+BLOCKS, TAPS = 8, 5
+POINTWISE = (
+    ("R(2,0) 4x10x32^2", (1, 1), 4, 10, (32, 32)),
+    ("R(2,0) 4x16x64^2", (1, 1), 4, 16, (64, 64)),
+    ("R(1,2) 1x8x16x32^2", (1, -1, -1), 1, 8, (16, 32, 32)),
+)
+FULL, PLAIN, ALONE = "norms and product gates", "norms and plain gates", "convolutions alone"
+COMPILED, EAGER = "compiled", "eager"
 
 
 def training_step(network: nn.Module, x: Tensor) -> Work:
@@ -46,3 +61,92 @@ def steps() -> Iterator[Case]:
             reference="resnet",
             speedup=1 / time_ratio,
         )
+
+
+def resnet(
+    metric: tuple[int, ...], channels: int, activation: str = "product", norm: bool = True
+) -> CSResNet:
+    """A network of `POINTWISE`; without activation, blocks are convolutions alone."""
+    torch.manual_seed(0)
+    network = CSResNet(
+        CliffordAlgebra(metric),
+        channels,
+        channels,
+        channels,
+        BLOCKS,
+        kernel_size=TAPS,
+        kernel=Complete(hidden_dim=4),
+        activation=activation or "gate",
+        norm=norm,
+    )
+    if not activation:
+        for block in network.blocks:
+            assert isinstance(block.acts, nn.ModuleList)
+            block.acts = nn.ModuleList(nn.Identity() for _ in block.acts)
+    return network.to(work.device)
+
+
+def field(metric: tuple[int, ...], batch: int, channels: int, grid: tuple[int, ...]) -> Tensor:
+    """Noise, as convolutions leave it in memory."""
+    return torch.randn(batch, channels, 2 ** len(metric), *grid).movedim(2, -1).to(work.device)
+
+
+@benchmark(
+    "pointwise",
+    "Training step of 8-block CS-ResNets beside that of their convolutions",
+    "The ratio is what norms, gates and products add.",
+)
+def pointwise() -> Iterator[Case]:
+    for label, metric, batch, channels, grid in POINTWISE:
+        x = field(metric, batch, channels, grid)
+        variants = {
+            FULL: resnet(metric, channels),
+            PLAIN: resnet(metric, channels, "gate"),
+            ALONE: resnet(metric, channels, "", norm=False),
+        }
+        yield Case(
+            label,
+            {name: training_step(network, x) for name, network in variants.items()},
+            ALONE,
+            compare=(),
+            speedup=1 / 1.25,
+        )
+
+
+@benchmark(
+    "compiled",
+    "Training step of 8-block CS-ResNets, compiled block by block and not",
+    "First steps include compilation. The compiler caches its results on disk, which is switched "
+    "off here.",
+)
+def compiled() -> Iterator[Case]:
+    for label, metric, batch, channels, grid in POINTWISE[:2]:
+        x, network = field(metric, batch, channels, grid), resnet(metric, channels)
+        yield Case(
+            f"{label}, first step",
+            {COMPILED: tuple, EAGER: tuple},
+            EAGER,
+            timed=partial(_first_steps, network, x),
+            seconds=60.0,
+        )
+        fast = copy.deepcopy(network)
+        compile_blocks(fast)
+        variants = {COMPILED: training_step(fast, x), EAGER: training_step(network, x)}
+        yield Case(label, variants, EAGER, compare=(), speedup=1 / 0.77)
+
+
+def _first_steps(network: nn.Module, x: Tensor, _: int) -> Mapping[str, Sequence[float]]:
+    """Seconds of one first step each; compilation is never repeated."""
+    from torch._inductor import config
+
+    torch.compiler.reset()
+    fresh = copy.deepcopy(network)
+    seconds = {}
+    with config.patch(force_disable_caches=True):
+        for name in (EAGER, COMPILED):
+            if name == COMPILED:
+                compile_blocks(fresh)
+            start = time.perf_counter()
+            training_step(fresh, x)()
+            seconds[name] = [time.perf_counter() - start]
+    return seconds

@@ -7,6 +7,9 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+#: Where the networks of benchmarks compute, see ``--device``.
+device = torch.device("cpu")
+
 
 def forward_backward(
     function: Callable[..., Tensor], inputs: Sequence[Tensor]

@@ -19,7 +19,8 @@ have waves along x, at 45° and along y: the same physics, seen from other sides
 - **stress as a tensor**: a CS-ResNet of [multivectors and symmetric
   tensors](explanation/left_open.md#which-other-fields-are-there).
 - **components as scalars**: the same network, with the traceless components of the stress as
-  scalar channels. Velocity and trace are a vector and a scalar, as above.
+  scalar channels. Velocity and trace are a vector and a scalar, as above. For such a network no
+  axis differs from another, so it cannot learn which component belongs to which axis.
 - ResNet, U-Net and FNO, which take all components as channels.
 
 All predict the change from one frame to the next, and have as many channels as the parameters
