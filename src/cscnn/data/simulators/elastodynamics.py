@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cscnn._util.checks import check_positive
+from cscnn._util.checks import check_int, check_positive
 from cscnn.algebra import CliffordAlgebra
 from cscnn.calculus import Differences, divergence, gradient, laplacian, strain_rate
 from cscnn.data.fields import Field
@@ -38,7 +38,7 @@ from cscnn.data.simulators.base import Presets, Simulator
 def incompatibility(f: Tensor, algebra: CliffordAlgebra, scheme: Differences) -> Tensor:
     """∇²ε + ∇∇ tr ε - 2 sym ∇(∇·ε), zero if and only if ε is the strain of a displacement.
 
-    In two and three dimensions the same as the curl of both indices, ∇∧ε∧∇ = 0.
+    In two and three dimensions it is zero where the curl of both indices is, ∇∧ε∧∇ = 0.
 
     Args:
         f: ε as a multivector: its trace divided by √dim is the scalar.
@@ -64,6 +64,11 @@ def moduli(parameters: Mapping[str, Any]) -> tuple[float, float]:
     """Lamé's constants λ and μ of options or of the parameters of a header."""
     density, fast, slow = (parameters[n] for n in ("density", "pressure_speed", "shear_speed"))
     return density * (fast**2 - 2 * slow**2), density * slow**2
+
+
+def directions(k: Tensor) -> Tensor:
+    """k / |k|, and 0 of the mean, (*modes, dim)."""
+    return k / k.norm(dim=-1, keepdim=True).clamp_min(torch.finfo(k.dtype).tiny)
 
 
 @dataclass(frozen=True)
@@ -115,13 +120,16 @@ class Elastodynamics(Simulator):
     def __post_init__(self) -> None:
         if self.dim not in (2, 3):
             raise ValueError(f"dim must be 2 or 3, got {self.dim}")
+        check_int("cells", self.cells, low=3)  # two have no wave with a derivative
         check_positive(
-            cells=self.cells, size=self.size, density=self.density, speed=self.speed,
+            size=self.size, density=self.density, speed=self.speed,
             pressure_speed=self.pressure_speed, shear_speed=self.shear_speed,
             smoothness=self.smoothness, frames=self.frames, frame_spacing=self.frame_spacing,
         )  # fmt: skip
         if not 0 <= self.focus < math.inf:
-            raise ValueError(f"focus must be zero or more, got {self.focus}")
+            raise ValueError(f"focus must be finite and not negative, got {self.focus}")
+        if not math.isfinite(self.direction):
+            raise ValueError(f"direction must be an angle in degrees, got {self.direction}")
         lowest = self.shear_speed * math.sqrt(2 - 2 / self.dim)
         if self.pressure_speed <= lowest:
             raise ValueError(
@@ -132,6 +140,11 @@ class Elastodynamics(Simulator):
             raise ValueError(
                 f"smoothness must be at least the spacing of the grid, {self.spacing:.4g}, got "
                 f"{self.smoothness}: take more cells or smoother noise"
+            )
+        if self.smoothness > self.size:
+            raise ValueError(
+                f"smoothness must be at most the size of the box, {self.size:g}, or no wave is "
+                f"left at the start: got {self.smoothness}"
             )
 
     @property
@@ -183,7 +196,13 @@ class Elastodynamics(Simulator):
         stress = torch.zeros_like(self._hooke(moved, k))
         for speed, part in self._parts(moved, k):
             stress += self._hooke(part / torch.where(resolved, speed * length, 1.0), k)
-        scale = self.speed / self._backward(velocity).std()
+        deviation = self._backward(velocity).std()
+        if not deviation > 0:
+            raise ValueError(
+                f"no wave is left at the start: focus={self.focus:g} is too large for "
+                f"direction={self.direction:g} on cells={self.cells}"
+            )
+        scale = self.speed / deviation
         return self._backward(velocity) * scale, self._backward(stress) * scale
 
     def propagate(self, velocity: Tensor, stress: Tensor, time: float) -> tuple[Tensor, Tensor]:
@@ -232,13 +251,12 @@ class Elastodynamics(Simulator):
         """|cos θ|^focus, (*modes, 1)."""
         angle = math.radians(self.direction)
         axis = k.new_tensor([math.cos(angle), math.sin(angle), 0.0][: self.dim])
-        unit = k / k.norm(dim=-1, keepdim=True).clamp_min(1e-300)
-        return (unit @ axis).abs().unsqueeze(-1) ** self.focus
+        return (directions(k) @ axis).abs().unsqueeze(-1) ** self.focus
 
     def _parts(self, x: Tensor, k: Tensor) -> Iterator[tuple[float, Tensor]]:
         """Speeds of waves, and what moves with them: vectors along k, and those across it."""
-        direction = k / k.norm(dim=-1, keepdim=True).clamp_min(1e-300)
-        along = (x * direction).sum(-1, keepdim=True) * direction
+        unit = directions(k)
+        along = (x * unit).sum(-1, keepdim=True) * unit
         yield self.pressure_speed, along
         yield self.shear_speed, x - along
 

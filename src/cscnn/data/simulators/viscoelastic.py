@@ -88,9 +88,15 @@ class Viscoelastic(Simulator):
         )  # fmt: skip
         for name in ("viscosity", "polymer_viscosity", "diffusion", "force", "warmup"):
             if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+                value = getattr(self, name)
+                raise ValueError(f"{name} must be finite and not negative, got {value}")
         if self.cells < 4:
             raise ValueError(f"cells must be at least 4, got {self.cells}")
+        if self.smoothness > self.size:
+            raise ValueError(
+                f"smoothness must be at most the size of the square, {self.size:g}, or no vortex "
+                f"is left at the start: got {self.smoothness}"
+            )
         if 3 * self.rolls >= self.cells:
             raise ValueError(
                 f"the grid resolves less than cells/3 periods, got rolls={self.rolls} on "
