@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from experiments.conditioning.presets import KEYS
-from experiments.rollouts.page import curves, draw, write_records
+from experiments.rollouts.page import curves, draw, networks, write_records
 from experiments.rollouts.results import Results
 from experiments.rollouts.verdicts import compare
 
@@ -51,21 +51,12 @@ def _section(results: Results, task: str, kind: str, figures: Path) -> list[str]
     if not records:
         return []
     labels = {key: results.study.contenders[key].label for key in KEYS[kind]}
-    (recipe,) = results.study.recipes
-    rows = [
-        f"| {label} | {next(r.parameters for r in records if r.contender == key):,} | "
-        f"{1e3 * results.speeds.seconds[f'{task}/{key}/{recipe}']:.0f} ms |"
-        for key, label in labels.items()
-        if any(r.contender == key for r in records)
-    ]
     conditional = KEYS[kind][-1]
     return [
         f"\n## {task}, {kind} kernels\n",
         f"{setting.splits['train']} simulations, {setting.seconds:g} s of one core for each "
         f"training, {setting.seeds} seeds.\n",
-        "| network | parameters | a training step |",
-        "| --- | --- | --- |",
-        *rows,
+        *networks(results, task, labels),
         "\nRelative error by rollout step. What follows ± is half the range of the seeds.\n",
         *curves(records, labels, setting.horizon),
         "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,31 @@ def _section(results: Results, task: str, folder: Path) -> list[str]:
     return lines
 
 
+def networks(results: Results, task: str, labels: Mapping[str, str]) -> list[str]:
+    """A table of parameters and times of a step, for networks that were trained in equal time.
+
+    For studies with one recipe.
+    """
+    (recipe,) = results.study.recipes
+    records = results.finished(task, "time")
+    lines = [_row(["network", "parameters", "a training step"]), _row(["---"] * 3)]
+    for key, label in labels.items():
+        size = next((r.parameters for r in records if r.contender == key), None)
+        if size is None:
+            continue
+        seconds = results.speeds.seconds[f"{task}/{key}/{recipe}"]
+        lines.append(_row([label, f"{size:,}", f"{1e3 * seconds:.0f} ms"]))
+    return lines
+
+
+def other_split(records: Sequence[Record], name: str) -> list[Record]:
+    """Records with the errors of another test split, and without what was not measured on it."""
+    return [
+        replace(r, errors=r.others.get(name, ()), persistence=(), correlation_frames=None)
+        for r in records
+    ]
+
+
 def draw(records: Sequence[Record], labels: Mapping[str, str], picture: Path) -> str:
     """Write a figure of errors by step; returns the line that shows it."""
     with replacing(picture) as temporary:
@@ -140,17 +166,31 @@ def _shown(horizon: int) -> tuple[int, int, int]:
     return 1, (horizon + 1) // 2, horizon
 
 
-def curves(records: Sequence[Record], labels: Mapping[str, str], horizon: int) -> list[str]:
-    """A table of errors by step, a row for each network; what is after ± is half the range."""
+def curves(
+    records: Sequence[Record],
+    labels: Mapping[str, str],
+    horizon: int,
+    correlation: bool = True,
+) -> list[str]:
+    """A table of errors by step, a row for each network; what is after ± is half the range.
+
+    Args:
+        records: of all networks.
+        labels: key of a network -> its name for people.
+        horizon: steps of a rollout.
+        correlation: with a column of the steps until the correlation is lost.
+    """
     steps = [s for s in (1, 2, 3, 5, 7, 10, 15, 20) if s <= horizon]
-    head = ["network", "recipe", "steps", *(f"step {s}" for s in steps), "correlation ≥ 0.8"]
+    head = ["network", "recipe", "steps", *(f"step {s}" for s in steps)]
+    head += ["correlation ≥ 0.8"] if correlation else []
     lines = [_row(head), _row(["---"] * len(head))]
     for key, label in labels.items():
         own = [record for record in records if record.contender == key]
         if not own:
             continue
         cells = [_spread([record.error(s) for record in own]) for s in steps]
-        cells.append(_lifetime(own, horizon))
+        if correlation:
+            cells.append(_lifetime(own, horizon))
         lines.append(_row([label, own[0].lever, str(own[0].steps), *cells]))
     return lines
 
@@ -187,7 +227,8 @@ def plot(records: Sequence[Record], labels: Mapping[str, str]) -> Any:
             ax.fill_between(steps, rows.min(0), rows.max(0), color=colour, alpha=0.2, lw=0)
             ax.plot(steps, rows.mean(0), marker="o", ms=3, color=colour, label=label)
     still = next((r.persistence for r in records if r.persistence), ())
-    ax.plot(range(1, len(still) + 1), still, ":", color="0.4", lw=1, label="persistence")
+    if still:
+        ax.plot(range(1, len(still) + 1), still, ":", color="0.4", lw=1, label="persistence")
     ax.set(xlabel="rollout step", ylabel="relative error", ylim=(0, None))
     ax.grid(alpha=0.25)
     ax.legend(fontsize=8)

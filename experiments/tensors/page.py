@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
-from experiments.rollouts.page import curves, draw, write_records
+from experiments.rollouts.page import curves, draw, networks, other_split, write_records
 from experiments.rollouts.results import Results
 from experiments.rollouts.verdicts import compare
 
@@ -49,30 +48,21 @@ def _section(results: Results, task: str, figures: Path) -> list[str]:
     if not records:
         return []
     labels = {key: c.label for key, c in results.study.contenders.items()}
-    (recipe,) = results.study.recipes
     lines = [
         f"\n## {task}\n",
         f"{setting.splits['train']} simulations, {setting.seconds:g} s of one core for each "
         f"training, {setting.seeds} seeds.\n",
-        "| network | parameters | a training step |",
-        "| --- | --- | --- |",
+        *networks(results, task, labels),
     ]
-    for key, label in labels.items():
-        size = next((r.parameters for r in records if r.contender == key), None)
-        step = 1e3 * results.speeds.seconds.get(f"{task}/{key}/{recipe}", 0.0)
-        if size is not None:
-            lines.append(f"| {label} | {size:,} | {step:.0f} ms |")
     ours = [key for key, contender in results.study.contenders.items() if contender.ours]
     for name in ("", *setting.others):
-        seen = records
-        if name:
-            seen = [replace(r, errors=r.others.get(name, ())) for r in records]
+        seen = other_split(records, name) if name else records
         where = f"{name.replace('_', ' ')}°" if name else "as in training"
         file = f"tensors_{task}{'_' + name if name else ''}.png"
         lines += [
             f"\n### Tested on waves {where}\n",
             "Relative error by rollout step. What follows ± is half the range of the seeds.\n",
-            *curves(seen, labels, setting.horizon),
+            *curves(seen, labels, setting.horizon, correlation=not name),
             "",
             *(f"- {sentence}" for sentence in compare(seen, ours)),
             draw(seen, labels, figures / file),

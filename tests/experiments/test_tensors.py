@@ -88,6 +88,9 @@ def test_study_and_page(tmp_path: Path) -> None:
     page = write_page(results, tmp_path / "docs").read_text(encoding="utf-8")
     for text in ("waves at 90°", "tensors against components", "## elastodynamics", "ms |"):
         assert text in page
+    trained, other = page.split("### Tested on waves at 90°")
+    assert "correlation ≥ 0.8" in trained  # which was measured on the first split alone
+    assert "correlation" not in other
     assert (tmp_path / "docs/figures/tensors_elastodynamics_at_90.png").is_file()
     known = open_results(study, tmp_path / "again", tmp_path / "docs", quiet=True)
     assert not known.missing(TASK, ("levers", "time"))
