@@ -49,7 +49,8 @@ def measure(run: Run, trial: Trial) -> dict[str, Any]:
     """Attributes of a record: errors of rollouts of the validation and the test split."""
     valid, test = (roll_out(run, split, trial.setting.horizon) for split in ("valid", "test"))
     if not math.isfinite(sum(valid.relative_l2) + sum(test.relative_l2)):
-        raise NonFiniteLoss(f"rollouts leave the data after {test.stable_steps} steps")
+        steps = min(valid.stable_steps, test.stable_steps)
+        raise NonFiniteLoss(f"rollouts leave the data after {steps} steps")
     return {
         "parameters": run.forecaster().n_parameters(),
         "valid": sum(valid.relative_l2) / len(valid.relative_l2),
