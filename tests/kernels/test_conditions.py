@@ -118,6 +118,15 @@ def test_large_fields_have_moderate_features():
     assert half.isfinite().all()
 
 
+def test_wrong_groups_and_shapes_are_errors():
+    """A group that is misspelt would be taken for O."""
+    plane = CliffordAlgebra((1, 1))
+    with pytest.raises(ValueError, match=r"group must be one of O, SO, O\+, SO\+, got 'so'"):
+        multivector_invariants(noise(2, 4), plane, "so")
+    with pytest.raises(ValueError, match=r"shape \(..., channels, 4\), got \(4,\)"):
+        multivector_invariants(noise(4), plane)
+
+
 # --- kernels --------------------------------------------------------------------------------------
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from cscnn._util.checks import check_choice
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.constants import constant
-from cscnn.algebra.group import keeps_orientation
+from cscnn.algebra.group import GROUPS, keeps_orientation
 from cscnn.kernels.orbits import invariants
 from cscnn.nn.functional import widened
 
@@ -36,6 +37,10 @@ def multivector_invariants(x: Tensor, algebra: CliffordAlgebra, group: str = "O"
         tensor([  3.0000, -16.0000,   0.0000])
     """
     algebra.check(x)
+    check_choice("group", group, GROUPS)
+    if x.dim() < 2:
+        shape = f"(..., channels, {algebra.n_blades})"
+        raise ValueError(f"multivectors have shape {shape}, got {tuple(x.shape)}")
     dtype, x = x.dtype, widened(x)
     partners = torch.cat([x, algebra.undual(x)], -2) if keeps_orientation(group) else x
     first, second = torch.triu_indices(x.shape[-2], partners.shape[-2], device=x.device)
