@@ -186,3 +186,5 @@ def test_residuals_of_a_source_are_those_of_its_trajectories():
 def test_mistakes_are_explained():
     with pytest.raises(ValueError, match="place must be one of points, faces, edges, got 'nodes'"):
         Law("a", "b", "c", "d", curl, place="nodes")
+    with pytest.raises(ValueError, match="order must be at least 1, got 0"):
+        Law("a", "b", "c", "d", curl, order=0)

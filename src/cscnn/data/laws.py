@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from cscnn._util.checks import check_choice
+from cscnn._util.checks import check_choice, check_int
 from cscnn.algebra import CliffordAlgebra
 from cscnn.calculus import Differences, partial_derivative
 from cscnn.data.header import Header
@@ -60,6 +60,7 @@ class Law:
 
     def __post_init__(self) -> None:
         check_choice("place", self.place, PLACES)
+        check_int("order", self.order, low=1)
 
     @property
     def radius(self) -> int:
