@@ -169,7 +169,7 @@ class TrainerConfig:
         accumulate: batches whose gradients are added up for one step.
         precision: 32, 64, bf16-mixed, 16-mixed or bf16-true, which has weights and frames of 16
             bits too, for model.predict=state.
-        compile: torch.compile the model.
+        compile: torch.compile the network, block by block.
         patience: number of epochs without improvement after which training stops.
         accelerator: cpu, gpu, mps or auto.
         devices: per node.
