@@ -66,6 +66,11 @@ def test_equal_blocks_share_a_graph(name, options, graphs):
     assert len(found) <= 3 * graphs
 
 
+def test_what_is_no_network_cannot_be_compiled():
+    with pytest.raises(TypeError, match="network must be of type Module, got 'cs_resnet'"):
+        compile_blocks("cs_resnet")
+
+
 def test_networks_without_blocks_are_compiled_whole():
     network = tiny("resnet", SPACES["plane"])
     x = sample(SPACES["plane"])

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import nn
 
+from cscnn._util.checks import check_type
 from cscnn.networks.blocks import ResidualBlock
 
 
@@ -30,6 +31,7 @@ def compile_blocks(network: nn.Module, **options: Any) -> None:
         ...     net(torch.randn(1, 1, 8, 8, 4)).shape
         torch.Size([1, 1, 8, 8, 4])
     """
+    network = check_type("network", network, nn.Module)
     blocks = [module for module in network.modules() if isinstance(module, ResidualBlock)]
     modules: list[nn.Module] = [*blocks] or [network]
     for module in modules:
