@@ -34,6 +34,8 @@ def compare(records: Sequence[Record], ours: Collection[str]) -> list[str]:
 def _steps(mine: Sequence[Record], theirs: Sequence[Record]) -> str:
     """Who wins which steps, and by how much at the last."""
     horizon = max(len(record.errors) for record in (*mine, *theirs))
+    if not horizon:
+        return "both diverged"
     verdicts: dict[str, list[int]] = {"below": [], "above": [], "within the spread": []}
     for step in range(1, horizon + 1):
         a, b = ([record.error(step) for record in rows] for rows in (mine, theirs))

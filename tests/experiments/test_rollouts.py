@@ -153,6 +153,8 @@ def test_verdicts_say_who_wins() -> None:
     lost = replace(records[0], valid=None, errors=(), diverged="inf")
     assert "above at steps 1-3" in compare([lost, *records[2:4]], ["mine"])[0]
     assert compare(records[2:4], ["mine"]) == []
+    worse = replace(records[2], valid=None, errors=(), diverged="inf")
+    assert compare([lost, worse], ["mine"]) == ["mine against worse: both diverged"]
 
 
 def test_tables_say_what_is_not_known() -> None:
@@ -168,6 +170,20 @@ def test_tables_say_what_is_not_known() -> None:
     assert row(long).endswith("| ≥ 2.0 |")
     assert row(long, short).endswith("| ≥ 1.5 ± 0.5 |")
     assert row(lost, short).endswith("| diverged | diverged | diverged |")
+
+
+def test_other_test_splits_have_errors_alone() -> None:
+    """Correlation and persistence were measured on the first test split."""
+    record = replace(
+        made_up("mine", 0, 0.1, 0.2), persistence=(0.5, 0.6), others={"turned": (0.3, 0.4)}
+    )
+    (other,) = page_of.other_split([record], "turned")
+    assert (other.errors, other.persistence, other.correlation_frames) == ((0.3, 0.4), (), None)
+    row = page_of.curves([other], {"mine": "Mine"}, 2, correlation=False)[-1]
+    assert row.endswith("| 0.300 | 0.400 |")
+    figures = [page_of.plot([r], {"mine": "Mine"}).axes[0] for r in (record, other)]
+    shown = [[line.get_label() for line in ax.get_lines()] for ax in figures]
+    assert shown == [["Mine", "persistence"], ["Mine"]]
 
 
 def test_records_of_another_format(tmp_path: Path) -> None:
