@@ -29,16 +29,16 @@ def test_rotations_of_tensors(network, knows):
     """A quarter: one network commutes with it, for the other tensors are scalars."""
     kernel, grid = Complete(hidden_dim=4), Grid(padding_mode="circular")
     torch.manual_seed(0)
-    net = network(PLANE, 1, 1, 4, 1, kernel_size=3, kernel=kernel, grid=grid).double()
+    net = network(PLANE, 2, 3, 4, 1, kernel_size=3, kernel=kernel, grid=grid).double()
     quarter = torch.tensor([[0.0, -1.0], [1.0, 0.0]], dtype=torch.float64)
-    x = torch.randn(1, 1, 8, 8, PLANE.n_blades, dtype=torch.float64)
+    x = torch.randn(1, 2, 8, 8, PLANE.n_blades, dtype=torch.float64)
 
     def error(x):
         moved = net(transform_on_grid(PLANE, quarter, x))
         return relative_error(moved, transform_on_grid(PLANE, quarter, net(x)))
 
     assert (error(x) < 1e-12) == knows
-    assert net(x).shape == x.shape
+    assert net(x).shape == (1, 3, *x.shape[2:])
 
 
 @pytest.mark.usefixtures("fresh_registry")
