@@ -137,12 +137,10 @@ def compiled() -> Iterator[Case]:
 
 def _first_steps(network: nn.Module, x: Tensor, _: int) -> Mapping[str, Sequence[float]]:
     """Seconds of one first step each; compilation is never repeated."""
-    from torch._inductor import config
-
     torch.compiler.reset()
     fresh = copy.deepcopy(network)
     seconds = {}
-    with config.patch(force_disable_caches=True):
+    with torch.compiler.config.patch(force_disable_caches=True):
         for name in (EAGER, COMPILED):
             if name == COMPILED:
                 compile_blocks(fresh)

@@ -10,7 +10,8 @@ from experiments.rollouts.verdicts import compare
 
 STORY = """# Stress as a tensor
 
-After this page you know what it is worth to tell a network that a stress is a symmetric tensor.
+After this page you know what it is worth to tell a network that a stress is a [symmetric
+tensor](glossary.md#symmetric-tensor).
 
 The [elastic waves](data/elastodynamics.md) of the training split run along x mainly. Test splits
 have waves along x, at 45° and along y: the same physics, seen from other sides. The networks:
