@@ -25,8 +25,10 @@ class ParticleNet(nn.Module):
     """Positions of particles after a unit of time: x + v + a vector of a `CSPointNet`.
 
     Each particle is a point that all others of its set send to. Products of two charges are made by
-    products of features: the network is given the charges of the points. Commutes with all
-    isometries of space, as forces do that are not clipped: f(R x + t, R v, q) = R f(x, v, q) + t.
+    products of features: the network is given the charges of the points. Forces between particles
+    do not move their centre, so the network does not either. It commutes with all isometries of
+    space and with changes of the observer's velocity, as forces do that are not clipped:
+    f(R x + t, R v + u, q) = R f(x, v, q) + t + u.
 
     Args:
         width, blocks, options: of the `CSPointNet`.
@@ -51,30 +53,29 @@ class ParticleNet(nn.Module):
         """Particles -> positions (sets, particles, 3)"""
         x, v, charges = particles
         pairs = all_pairs(*charges.shape)
-        features = self.features(particles).flatten(0, 1)
-        start = x.flatten(0, 1)
-        if not self.moves:
-            y = self.net(features, Edges.from_edge_index(pairs, start))
-            return x + v + self._vector(y).view_as(x)
-        points, step = start, v.flatten(0, 1) / len(self.net.blocks)
-        y = self.net.embedding(features)
+        y = self.net.embedding(self.features(particles).flatten(0, 1))
+        points, bent = x.flatten(0, 1), torch.zeros_like(x).flatten(0, 1)
+        edges = Edges.from_edge_index(pairs, points)
         for i, block in enumerate(self.net.blocks):
-            y = block(y, Edges.from_edge_index(pairs, points))
+            y = block(y, edges)
             if i < len(self.moves):
-                points = points + step + self._vector(self.moves[i](y))
-        change = self._vector(self.net.output(y))
-        return (points + step + change).view_as(x)
+                bent = bent + self._vector(self.moves[i](y))
+                straight = (i + 1) / len(self.net.blocks) * v.flatten(0, 1)
+                edges = Edges.from_edge_index(pairs, points + straight + bent)
+        change = (bent + self._vector(self.net.output(y))).view_as(x)
+        return x + v + change - change.mean(1, keepdim=True)
 
     def _vector(self, y: Tensor) -> Tensor:
         return self.algebra.grade(y[:, 0], 1)
 
     def features(self, particles: Particles) -> Tensor:
-        """(sets, particles, 4, 8): position from the centre, velocity, and both times the charge;
-        with the charge, two squares, and the charge times one of these as scalars.
+        """(sets, particles, 4, 8): position and velocity as seen from the centre, both times the
+        charge; with the charge, two squares, and the charge times one of these as scalars.
         """
         x, v, charges = particles
         q = charges.unsqueeze(-1)
         centred = (x - x.mean(1, keepdim=True)) / RADIUS
+        v = v - v.mean(1, keepdim=True)
         vectors = torch.stack([centred, v, q * centred, q * v], 2)
         speed = v.square().sum(-1)
         scalars = torch.stack([charges, speed, centred.square().sum(-1), charges * speed], 2)

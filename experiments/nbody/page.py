@@ -24,9 +24,14 @@ simulations for training, 2,000 for validation, 2,000 for the test, batches of 1
 draws the same random numbers as the public one, so the simulations are those of the published
 runs, up to rounding. The error is the mean squared error of all coordinates.
 
-Every particle is a point, and each sends to the four others. The network sees positions relative
-to their centre, velocities and charges, and predicts what is to be added to x + v. All forecasts
-commute with rotations, reflections and translations.
+Every particle is a point, and each sends to the four others. The networks see positions and
+velocities relative to those of the centre, and charges. They predict what is to be added to x + v.
+All forecasts commute with rotations, reflections, translations and a change of the observer's
+velocity. In training all charges of a simulation change their sign at random: forces do not.
+
+- **gates**: scalars of each channel scale its multivector.
+- **products**: gates with geometric products of multivectors.
+- **points that move**: as before; after each block the points move to where particles are expected.
 """
 
 
@@ -73,7 +78,7 @@ def _notes(results: Results, records: Sequence[Record]) -> list[str]:
     return [
         f"\nEach training takes {length} of AdamW with a cosine learning rate. Weights are those "
         f"with the lowest error of the validation split, out of {setting.checks} looks at it. The "
-        "published networks were trained longer: CGENN for 131,072 steps, EGNN for 10,000 epochs.",
+        "public commands train longer: CGENN for 131,072 steps, EGNN for 10,000 epochs.",
         "\nThe simulator clips each component of a force. Where it does, in close encounters, "
         "the benchmark itself does not commute with rotations.",
         f"\nMeasured on: {machine.get('processor', 'unknown')}, "

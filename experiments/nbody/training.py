@@ -24,6 +24,8 @@ from experiments.nbody.simulate import Samples, open_data
 
 #: Simulations that are evaluated together.
 MANY = 500
+#: Share of the calibrated output with which trainings begin: x + v is a good forecast.
+FIRST_OUTPUT = 0.1
 
 
 @dataclass
@@ -90,11 +92,9 @@ class Training:
     def learn(self) -> None:
         """One step."""
         setting = self.setting
-        samples = self.data["train"].select(self._batch())
-        up = min(1.0, (self.done + 1 / setting.steps) / setting.warmup) if setting.warmup else 1.0
-        rate = self.trial.contender.rate * up * (1 + math.cos(math.pi * self.done)) / 2
+        samples = self._batch()
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = self.trial.contender.rate * schedule(self.done, setting.warmup)
         loss = (self.network(samples.start) - samples.end).square().mean()
         if not loss.isfinite():
             raise FloatingPointError(f"the loss is {loss.item()} at step {self.step}")
@@ -104,13 +104,19 @@ class Training:
         self.optimizer.step()
         self.step += 1
 
-    def _batch(self) -> Tensor:
-        """Indices of a step: of each epoch a permutation, without what is left of the last."""
+    def _batch(self) -> Samples:
+        """Of a step: of each epoch a permutation, without what is left of the last."""
         count = len(self.data["train"])
         epoch, place = divmod(self.step, max(1, count // self.setting.batch))
         generator = torch.Generator().manual_seed(1_000_003 * self.trial.seed + epoch)
         order = torch.randperm(count, generator=generator)
-        return order[place * self.setting.batch : (place + 1) * self.setting.batch]
+        signs = 1 - 2 * torch.randint(2, (count, 1), generator=generator)
+        rows = slice(place * self.setting.batch, (place + 1) * self.setting.batch)
+        samples = self.data["train"].select(order[rows])
+        if not self.setting.flip:
+            return samples
+        charges = samples.start.charges * signs[rows]
+        return Samples(samples.start._replace(charges=charges), samples.end)
 
     def check(self) -> None:
         """Keep the weights if they are the best ones so far."""
@@ -143,6 +149,12 @@ class Training:
         self.best = Best(**state["best"])
 
 
+def schedule(done: float, warmup: float) -> float:
+    """Learning rate after a part of a training, of the highest: a short rise, then a cosine."""
+    rise = min(1.0, 0.01 + done / warmup) if warmup else 1.0
+    return rise * (1 + math.cos(math.pi * done)) / 2
+
+
 def calibrate(network: ParticleNet, samples: Samples) -> None:
     """Set initial scales, for noise where the features of these samples are not zero."""
     features = network.features(samples.start).flatten(0, 1)
@@ -150,6 +162,9 @@ def calibrate(network: ParticleNet, samples: Samples) -> None:
     pairs = all_pairs(*samples.start.charges.shape)
     points = samples.start.positions.flatten(0, 1)
     calibrate_(network.net, noise, Edges.from_edge_index(pairs, points))
+    with torch.no_grad():
+        for parameter in network.net.last().parameters():
+            parameter.mul_(FIRST_OUTPUT)
 
 
 @torch.no_grad()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from cscnn.geometry import Edges
 from experiments.nbody import __main__ as command
 from experiments.nbody import training
 from experiments.nbody.network import ParticleNet, all_pairs
@@ -27,7 +28,7 @@ from experiments.nbody.simulate import (
     reverse,
     simulate,
 )
-from experiments.nbody.training import Training, run_trial
+from experiments.nbody.training import Training, run_trial, schedule
 
 TINY = Sizes(train=12, valid=4, test=4, drawn=14)
 SETTING = Setting(TINY, steps=6, batch=4, checks=3, seeds=1)
@@ -201,6 +202,9 @@ def test_networks_are_equivariant(key: str):
             torch.testing.assert_close(net(rotated(state, g)), expected, atol=1e-9, rtol=1e-9)
     moved = net(Particles(x + shift, v, charges))
     torch.testing.assert_close(moved, net(state) + shift, atol=1e-9, rtol=1e-9)
+    faster = net(Particles(x, v + shift, charges))
+    torch.testing.assert_close(faster, net(state) + shift, atol=1e-9, rtol=1e-9)
+    torch.testing.assert_close(net(state).mean(1), (x + v).mean(1))
     order = torch.tensor([3, 0, 4, 1, 2])
     permuted = net(Particles(*(a[:, order] for a in state)))
     torch.testing.assert_close(permuted, net(state)[:, order], atol=1e-9, rtol=1e-9)
@@ -228,6 +232,24 @@ def test_points_that_move_see_other_edges():
     before = net(state)
     torch.nn.init.ones_(net.moves[0].weight)
     assert (net(state) - before).abs().max() > 1e-6
+
+
+def test_points_that_stay_are_a_pointnet():
+    torch.manual_seed(0)
+    net, state = ParticleNet(2, 2).double(), particles(2)
+    edges = Edges.from_edge_index(all_pairs(2, 5), state.positions.flatten(0, 1))
+    y = net.net(net.features(state).flatten(0, 1), edges)[:, 0, 1:4].reshape(2, 5, 3)
+    expected = state.positions + state.velocities + y - y.mean(1, keepdim=True)
+    order = net.algebra.grade(torch.arange(8.0)[None], 1)
+    assert order.flatten().tolist() == [1, 2, 3]
+    torch.testing.assert_close(net(state), expected)
+
+
+def test_the_learning_rate_rises_and_falls():
+    assert schedule(0, 0) == 1
+    assert schedule(0, 0.1) == pytest.approx(0.01)
+    assert schedule(0.5, 0.1) == pytest.approx(0.5)
+    assert schedule(1, 0.1) == pytest.approx(0, abs=1e-15)
 
 
 def trial(**changes: object) -> Trial:
@@ -267,10 +289,26 @@ def test_a_training_goes_on_where_it_stopped(data, tmp_path: Path, monkeypatch):
 
 
 def test_a_training_learns(data, tmp_path: Path):
-    run = Training(trial(steps=60, checks=1, weight_decay=0.0), data)
+    wider = replace(CONTENDER, options={**CONTENDER.options, "width": 8})
+    run = Training(replace(trial(steps=80, checks=1), contender=wider), data)
     before = training.mean_square(run.network, data["train"])
     run.run(tmp_path / "run.pt", quiet=True)
     assert training.mean_square(run.network, data["train"]) < before / 2
+
+
+def test_charges_change_their_signs_in_training(data):
+    plain, flipped = (Training(trial(flip=flip), data) for flip in (False, True))
+    pairs = [(a._batch(), b._batch()) for a, b in ((plain, flipped), (flipped, flipped))]
+    (a, b), (c, d) = pairs
+    torch.testing.assert_close(a.end, b.end)
+    signs = (b.start.charges / a.start.charges).unique(dim=1)
+    assert signs.shape == (4, 1)
+    assert {-1.0, 1.0} >= set(signs.flatten().tolist())
+    assert not torch.equal(a.start.charges, b.start.charges)
+    torch.testing.assert_close(c.start.charges, d.start.charges)  # the same for the same step
+    start = far_apart()
+    other = evolve(start._replace(charges=-start.charges), 100)
+    torch.testing.assert_close(other.positions, evolve(start, 100).positions)
 
 
 def test_time_can_be_given_instead_of_steps(data, tmp_path: Path):
