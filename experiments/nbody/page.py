@@ -22,7 +22,8 @@ velocities and charges, a network predicts their positions 1,000 steps of the si
 task, the simulator and the sizes of the splits are those of Satorras et al. (2021): 3,000
 simulations for training, 2,000 for validation, 2,000 for the test, batches of 100. Our simulator
 draws the same random numbers as the public one, so the simulations are those of the published
-runs, up to rounding. The error is the mean squared error of all coordinates.
+runs, up to rounding, which close encounters amplify. The error is the mean squared error of all
+coordinates.
 
 Every particle is a point, and each sends to the four others. The networks see positions and
 velocities relative to those of the centre, and charges. They predict what is to be added to x + v.
