@@ -10,7 +10,7 @@ EXE :=
 endif
 WORKERS ?= auto
 
-.PHONY: help demo test test-fast test-external test-core test-oldest lint oracles bench models figures examples study boosts rollouts conditioning tensors zoo docs docs-serve test-docs dist clean
+.PHONY: help demo test test-fast test-external test-core test-oldest lint oracles bench models figures examples study boosts rollouts conditioning tensors nbody zoo docs docs-serve test-docs dist clean
 help:
 	@echo "make demo   the main job: simulate, train two models, evaluate, report (minutes)"
 	@echo "make test   all tests"
@@ -27,6 +27,7 @@ help:
 	@echo "make rollouts  what makes forecasts last, for seven networks (hours); writes docs/rollouts.md"
 	@echo "make conditioning  kernels that see the field, against global context (less than an hour); writes docs/conditioning.md"
 	@echo "make tensors  stresses as tensors and as numbers, five networks (less than an hour); writes docs/tensors.md"
+	@echo "make nbody  five charged particles, the benchmark of EGNN and CGENN (hours); writes docs/nbody.md"
 	@echo "make zoo    train the small forecasters that come with the package (minutes)"
 	@echo "make examples  learn on the sphere, on spacetime events and on anti-de Sitter space (minutes)"
 	@echo "make docs   the documentation site, into site/ (minutes); make docs-serve shows it as you write"
@@ -115,6 +116,9 @@ conditioning: $(VENV)/.dev
 
 tensors: $(VENV)/.dev
 	$(BIN)/python -m experiments.tensors --out tensors --page docs
+
+nbody: $(VENV)/.dev
+	$(BIN)/python -m experiments.nbody --out nbody --page docs --workers 2
 
 zoo: $(VENV)/.dev
 	$(BIN)/python -m experiments.zoo --out zoo
