@@ -140,11 +140,15 @@ def _first_steps(network: nn.Module, x: Tensor, _: int) -> Mapping[str, Sequence
     torch.compiler.reset()
     fresh = copy.deepcopy(network)
     seconds = {}
-    with torch.compiler.config.patch(force_disable_caches=True):
+    before = torch.compiler.config.force_disable_caches
+    torch.compiler.config.force_disable_caches = True
+    try:
         for name in (EAGER, COMPILED):
             if name == COMPILED:
                 compile_blocks(fresh)
             start = time.perf_counter()
             training_step(fresh, x)()
             seconds[name] = [time.perf_counter() - start]
+    finally:
+        torch.compiler.config.force_disable_caches = before
     return seconds
