@@ -116,8 +116,7 @@ def pointwise() -> Iterator[Case]:
 @benchmark(
     "compiled",
     "Training step of 8-block CS-ResNets, compiled block by block and not",
-    "First steps include compilation. The compiler caches its results on disk, which is switched "
-    "off here.",
+    "First steps include compilation, without the compiler's cache on disk.",
 )
 def compiled() -> Iterator[Case]:
     for label, metric, batch, channels, grid in POINTWISE[:2]:
