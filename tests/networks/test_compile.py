@@ -38,16 +38,9 @@ def test_compiles(name, where, options):
 
 @pytest.mark.usefixtures("fresh_compiler")
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # dynamo looks at inputs of blocks
-@pytest.mark.parametrize(
-    ("name", "options", "graphs"),
-    [
-        ("cs_resnet", {"blocks": 3, "activation": "gate"}, 1),
-        ("cs_unet", {"levels": 1, "activation": "product"}, 2),
-    ],
-)
-def test_equal_blocks_share_a_graph(name, options, graphs):
-    """With a graph for one size and, when another comes, one for any."""
-    network = tiny(name, SPACES["plane"], kernel=COMPLETE, **options)
+def test_equal_blocks_share_a_graph():
+    """One for the first size, and when another comes, one for any."""
+    network = tiny("cs_resnet", SPACES["plane"], kernel=COMPLETE, blocks=3)
     plain, found = copy.deepcopy(network), []
 
     def compiler(graph, inputs):
@@ -57,13 +50,11 @@ def test_equal_blocks_share_a_graph(name, options, graphs):
     compile_blocks(network, backend=compiler, fullgraph=True)
     x = sample(SPACES["plane"])
     network(x).sum().backward()
-    assert len(found) == graphs
-    if name != "cs_resnet":
-        return
+    assert len(found) == 1
     more = x.repeat_interleave(3, 0)
     assert relative_error(network(more), plain(more)) < 1e-5
     # Any batches from now on: a first block has a view for its input, and one more graph for it.
-    assert len(found) <= 3 * graphs
+    assert len(found) <= 3
 
 
 def test_what_is_no_network_cannot_be_compiled():
