@@ -21,6 +21,16 @@ needs_site = [
 def wait(page, condition, seconds=20):
     """Until an expression of the page is true."""
     end = time.monotonic() + seconds
-    while not page.eval(condition):
+    while not _holds(page, condition):
         assert time.monotonic() < end, f"{condition} does not become true"
         time.sleep(0.05)
+
+
+def _holds(page, condition):
+    """Whether it is true; not while the browser goes from one page to another."""
+    try:
+        return page.eval(condition)
+    except RuntimeError as error:
+        if "navigated" in str(error):
+            return False
+        raise
