@@ -14,6 +14,8 @@ import torch
 
 T = TypeVar("T")
 
+GRACE = 10.0  #: seconds in which a process that is asked to end may do so
+
 
 def threads_for(workers: int) -> int:
     """Threads of each of a number of trainings."""
@@ -44,8 +46,12 @@ def run_all(work: Callable[..., T], jobs: Sequence[tuple[Any, ...]], workers: in
         for future in as_completed(futures):
             yield future.result()
     except BaseException:  # do not wait for trainings to end
-        for process in list(pool._processes.values()):
+        processes = list(pool._processes.values())
+        for process in processes:
             process.terminate()
+        for process in processes:  # one may wait for ever for a lock of another that has ended
+            process.join(GRACE)
+            process.kill()
         raise
     finally:
         pool.shutdown(cancel_futures=True)
