@@ -93,7 +93,7 @@ class SteerableBasis:
             for out in (_output_grade(algebra, kind, k),)
         )
         self.degrees: tuple[int, ...] = tuple(_degree(algebra, e) for e in self.elements)
-        self.degree: int = 4 if algebra.symmetric else 2
+        self.degree: int = max(2, *self.degrees)
         self._table = _assembly_table(algebra, self.elements, self.degree)
 
     def __len__(self) -> int:

@@ -19,10 +19,12 @@ from cscnn.kernels.base import KernelChoice, SteerableKernel
 from cscnn.kernels.basis import SteerableBasis
 from cscnn.kernels.collapse import run_collapsed
 from cscnn.kernels.orbits import Invariants, Orbits, check_points, invariants
+from cscnn.kernels.span import span, times
 from cscnn.nn import CGENN
 
-#: Kinds of basis kernels that it spans.
+#: Kinds of basis kernels that it spans, and those of algebras with symmetric tensors.
 KINDS = ("project", "wedge", "contract")
+TENSOR_KINDS = ("stretch", "contract contract", "make", "wedge make", "contract make")
 
 #: Smallest 2σ² of a shell. A sharper one differs from that of σ = 0 only for |η| below 1e-14.
 MIN_WIDTH_SQUARED = 1e-16
@@ -99,9 +101,10 @@ class ImplicitKernel(SteerableKernel):
 
         K(v)[C, B] = sum_A k(v)_A Λ[A, C, B] w[path(|A|, |C|, |B|)]
 
-    Steerable for O(p, q). Since k(v) = f0(η) + f1(η) v (see `cscnn.kernels.collapse`), it is
-    evaluated on two numbers per channel and once per orbit, and assembled like every steerable
-    kernel; `expand_full` evaluates the network on full multivectors, with the same result.
+    Steerable for O(p, q). Since k(v) = f0(η) + f1(η) v, with tensors + f2(η) (v⊗v)_0 (see
+    `cscnn.kernels.collapse`), it is evaluated on two or three numbers per channel and once per
+    orbit, and assembled like every steerable kernel; `expand_full` evaluates the network on full
+    multivectors, with the same result.
 
     Args:
         algebra: the Clifford algebra.
@@ -112,7 +115,7 @@ class ImplicitKernel(SteerableKernel):
             the choice says so; without them the kernel is initialised as published.
 
     Attributes:
-        collapse: evaluate on two numbers per channel, unless there are extra channels or tensors.
+        collapse: evaluate on two or three numbers per channel, unless there are extra channels.
     """
 
     head: Tensor
@@ -129,14 +132,14 @@ class ImplicitKernel(SteerableKernel):
         points: Tensor | None = None,
     ):
         choice = check_type("choice", choice, Implicit)
-        basis = SteerableBasis(algebra, kinds=KINDS)
+        basis = _basis(algebra)
         super().__init__(algebra, c_in, c_out, basis, "O", choice.condition)
         self.extra_channels += choice.extra_channels
         self.scale = scale
         if points is not None:
             check_points(points, algebra)
         self.init_points: Tensor | None = points if choice.unit_variance else None
-        self.collapse = self.factored = not (self.extra_channels or algebra.symmetric)
+        self.collapse = self.factored = not self.extra_channels
         self.paths: tuple[tuple[int, int, int], ...] = algebra.paths
         self.register_buffer("gain", torch.ones(len(self.paths)))  # for unit variance
         self.network = CGENN(
@@ -155,7 +158,8 @@ class ImplicitKernel(SteerableKernel):
         else:
             self.register_buffer("head", head)
         self._head_table = _head_table(algebra)
-        self._of_path = _selection(algebra)
+        self._of_path = _of_path(algebra)
+        self._span = span(algebra)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -178,24 +182,44 @@ class ImplicitKernel(SteerableKernel):
         return not self.extra_channels
 
     def coefficients(self, orbits: Invariants) -> Tensor:
-        pair, factors, _ = self.profiles(orbits)
+        if self.algebra.symmetric:
+            parts = self._parts(orbits)
+            parts = torch.cat([parts, orbits.eta * parts[:, :, 2:]], 2)
+            return self._factors(parts).unflatten(-1, (-1, parts.shape[2])) @ parts
+        pair = self._parts(orbits)
         sizes = [self.algebra.n_grades, len(self.basis) - self.algebra.n_grades]
-        parts = zip(factors.unsqueeze(-1).split(sizes, 2), pair.split(1, 2), strict=True)
-        return torch.cat([factor * part for factor, part in parts], 2)
+        factors = self._factors(pair).unsqueeze(-1).split(sizes, 2)
+        return torch.cat([f * part for f, part in zip(factors, pair.split(1, 2), strict=True)], 2)
 
-    def profiles(self, orbits: Invariants) -> tuple[Tensor, Tensor, tuple[int, ...]]:
-        """The two functions of k(v) = f0 + f1 v, and the head: f0 projects, f1 wedges."""
+    def profiles(self, orbits: Invariants) -> tuple[Tensor, Tensor | None, tuple[int, ...]]:
+        """The two functions of k(v) = f0 + f1 v, and the head: f0 projects, f1 wedges.
+
+        With tensors basis kernels are mixtures of several, as in the base class.
+        """
+        if self.algebra.symmetric:
+            return super().profiles(orbits)
+        pair = self._parts(orbits)
+        n = self.algebra.n_grades
+        return pair, self._factors(pair), (0,) * n + (1,) * (len(self.basis) - n)
+
+    def _parts(self, orbits: Invariants) -> Tensor:
+        """The functions f0, f1 and with tensors f2, masked: (c_out, c_in, 2 or 3, M)."""
         eta = orbits.eta
         shell = scalar_shell(eta, self.position_width)
-        pair = run_collapsed(self.network, shell, eta)
-        pair = pair.permute(2, 0, 1).reshape(self.c_out, self.c_in, 2, -1)
-        if self.mask_width is not None:
-            pair = pair * scalar_shell(eta, (self.mask_width[..., :2] + 0.4).unsqueeze(-1))
+        parts = run_collapsed(self.network, shell, eta, self._span)
+        parts = parts.permute(2, 0, 1).reshape(self.c_out, self.c_in, len(parts), -1)
+        if self.mask_width is None:
+            return parts
+        width = self.mask_width[..., :2]
+        if self.algebra.symmetric:
+            width = torch.cat([width, self.mask_width[..., -1:]], -1)
+        return parts * scalar_shell(eta, (width + 0.4).unsqueeze(-1))
+
+    def _factors(self, like: Tensor) -> Tensor:
+        """The head: constant factors of basis kernels, with tensors of each with each function."""
         # A product with zeros and ones selects faster than indices do, and so does its gradient.
-        path = constant(self._of_path, pair.dtype, pair.device)
-        factors = (self.head * (self.scale * self.gain)) @ path
-        n = self.algebra.n_grades
-        return pair, factors, (0,) * n + (1,) * (len(self.basis) - n)
+        path = constant(self._of_path, like.dtype, like.device)
+        return (self.head * (self.scale * self.gain)) @ path
 
     def expand(
         self, points: Tensor, orbits: Orbits | None = None, extra: Tensor | None = None
@@ -250,12 +274,50 @@ def _head_table(algebra: CliffordAlgebra) -> BilinearTable:
     return BilinearTable(terms, sizes, recipe=(_head_table, (algebra,)), matrix=n)
 
 
+def _basis(algebra: CliffordAlgebra) -> SteerableBasis:
+    return SteerableBasis(algebra, kinds=KINDS + TENSOR_KINDS * algebra.symmetric)
+
+
 @cache
-def _selection(algebra: CliffordAlgebra) -> tuple[tuple[float, ...], ...]:
-    """Which path of the head multiplies each basis kernel: (paths, elements) zeros and ones."""
-    basis = SteerableBasis(algebra, kinds=KINDS)
-    triples = [
-        (0 if kind == "project" else 1, out, k)
-        for (kind, k, _), out in zip(basis.elements, basis.output_grades, strict=True)
-    ]
-    return tuple(tuple(float(t == path) for t in triples) for path in algebra.paths)
+def _of_path(algebra: CliffordAlgebra) -> tuple[tuple[float, ...], ...]:
+    """Of which basis kernels the product with 1, v or (v⊗v)_0 consists: (paths, columns).
+
+    There is a column for each basis kernel; with tensors one for each with each of the functions
+    f0, f1, f2 and η f2.
+    """
+    basis = _basis(algebra)
+    if not algebra.symmetric:
+        triples = [
+            (0 if kind == "project" else 1, out, k)
+            for (kind, k, _), out in zip(basis.elements, basis.output_grades, strict=True)
+        ]
+        return tuple(tuple(float(t == path) for t in triples) for path in algebra.paths)
+    point = 1 / torch.arange(1, algebra.dim + 1, dtype=torch.float64)  # not null
+    one_by_one = torch.eye(len(basis), dtype=torch.float64)[:, None, :, None]
+    elements = basis.assemble(one_by_one, point[None])[:, :, 0, :, 0]  # (elements, blades, blades)
+    eta = float(invariants(point[None], algebra).eta)
+    vector = {1 + axis: float(x) for axis, x in enumerate(point)}
+    tensor = times(algebra, vector, vector, algebra.dim + 1)
+    parts = dict(zip(span(algebra).grades, ({0: 1.0}, vector, tensor), strict=True))
+    table = torch.zeros(len(algebra.paths), len(basis), 4, dtype=torch.float64)
+    for row, (left, out, right) in enumerate(algebra.paths):
+        if left not in parts:
+            continue
+        degree = list(parts).index(left)
+        product = torch.zeros(algebra.n_blades, algebra.n_blades, dtype=torch.float64)
+        for a, b, c, factor in product_terms(algebra.metric, True):
+            if a in parts[left] and (algebra.grades[c], algebra.grades[b]) == (out, right):
+                product[c, b] += factor * parts[left][a]
+        candidates = [
+            j
+            for j, ((_, source, _), target) in enumerate(
+                zip(basis.elements, basis.output_grades, strict=True)
+            )
+            if (source, target) == (right, out) and basis.degrees[j] in (degree, degree - 2)
+        ]
+        matrix = elements[candidates].flatten(1).T
+        solution = torch.linalg.lstsq(matrix, product.flatten()[:, None]).solution[:, 0]
+        for j, factor in zip(candidates, solution, strict=True):
+            lower = basis.degrees[j] < degree
+            table[row, j, 3 if lower else degree] = factor / eta if lower else factor
+    return tuple(map(tuple, table.where(table.abs() > 1e-12, 0.0).flatten(1).tolist()))
