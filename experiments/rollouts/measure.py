@@ -57,6 +57,7 @@ def measure(run: Run, trial: Trial) -> dict[str, Any]:
         "errors": tuple(test.relative_l2),
         "correlation_frames": test.correlation_frames,
         "persistence": tuple(test.persistence),
+        "learning": tuple(row["valid_loss"] for row in run.metrics()),
     }
 
 

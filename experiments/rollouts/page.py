@@ -107,20 +107,28 @@ def _section(results: Results, task: str, folder: Path) -> list[str]:
     return lines
 
 
-def networks(results: Results, task: str, labels: Mapping[str, str]) -> list[str]:
+def networks(
+    results: Results, task: str, labels: Mapping[str, str], part: str = "time"
+) -> list[str]:
     """A table of parameters and times of a step, for networks that were trained in equal time.
 
-    For studies with one recipe.
+    For tasks with one recipe.
+
+    Args:
+        results: of the study.
+        task: which.
+        labels: key of a network -> its name for people.
+        part: networks that were trained in it are shown.
     """
-    (recipe,) = results.study.recipes
-    records = results.finished(task, "time")
-    lines = [_row(["network", "parameters", "a training step"]), _row(["---"] * 3)]
+    (recipe,) = results.recipes(task)
+    records = results.finished(task, part)
+    lines = [row(["network", "parameters", "a training step"]), row(["---"] * 3)]
     for key, label in labels.items():
         size = next((r.parameters for r in records if r.contender == key), None)
         if size is None:
             continue
         seconds = results.speeds.seconds[f"{task}/{key}/{recipe}"]
-        lines.append(_row([label, f"{size:,}", f"{1e3 * seconds:.0f} ms"]))
+        lines.append(row([label, f"{size:,}", f"{1e3 * seconds:.0f} ms"]))
     return lines
 
 
@@ -142,7 +150,7 @@ def draw(records: Sequence[Record], labels: Mapping[str, str], picture: Path) ->
 def _levers(results: Results, task: str, labels: Mapping[str, str]) -> list[str]:
     recipes = results.study.recipes
     head = ["network", *(recipe.label for recipe in recipes.values())]
-    lines = [_row(head), _row(["---"] * len(head))]
+    lines = [row(head), row(["---"] * len(head))]
     for key, label in labels.items():
         best, cells = results.best(task, key), []
         found = {t.lever: results.find(t) for t in results.levers(task, key)}
@@ -151,7 +159,7 @@ def _levers(results: Results, task: str, labels: Mapping[str, str]) -> list[str]
             text = "" if record is None else _errors(record)
             bold = best is not None and best.lever == lever and len(found) > 1
             cells.append(f"**{text}**" if bold else text)
-        lines.append(_row([label, *cells]))
+        lines.append(row([label, *cells]))
     return lines
 
 
@@ -183,7 +191,7 @@ def curves(
     steps = [s for s in (1, 2, 3, 5, 7, 10, 15, 20) if s <= horizon]
     head = ["network", "recipe", "steps", *(f"step {s}" for s in steps)]
     head += ["correlation ≥ 0.8"] if correlation else []
-    lines = [_row(head), _row(["---"] * len(head))]
+    lines = [row(head), row(["---"] * len(head))]
     for key, label in labels.items():
         own = [record for record in records if record.contender == key]
         if not own:
@@ -191,7 +199,7 @@ def curves(
         cells = [_spread([record.error(s) for record in own]) for s in steps]
         if correlation:
             cells.append(_lifetime(own, horizon))
-        lines.append(_row([label, own[0].lever, str(own[0].steps), *cells]))
+        lines.append(row([label, own[0].lever, str(own[0].steps), *cells]))
     return lines
 
 
@@ -212,7 +220,8 @@ def _spread(values: Sequence[float], digits: int = 3) -> str:
     return f"{mean:.{digits}f}" + (f" ± {half:.{digits}f}" if len(values) > 1 else "")
 
 
-def _row(cells: Sequence[str]) -> str:
+def row(cells: Sequence[str]) -> str:
+    """A line of a table."""
     return f"| {' | '.join(cells)} |"
 
 

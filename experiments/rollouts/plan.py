@@ -24,11 +24,12 @@ from cscnn.forecasting.training.config import (
 #: Raised when the same plan would give other numbers: old records are then not reused.
 VERSION = 1
 
-#: Parts of a study: learning rates and recipes, then the best of them with more seeds.
-PARTS = ("levers", "time", "steps")
+#: Parts of a study: learning rates and recipes, then the best of them with more seeds, and with
+#: fewer trajectories to learn from.
+PARTS = ("levers", "time", "few", "steps")
 
 #: Attributes of `Setting` that say what is run, not what comes out of a training.
-SCHEDULING = ("seconds", "longer", "steps", "seeds", "rates")
+SCHEDULING = ("seconds", "longer", "steps", "seeds", "rates", "recipes", "few")
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Contender:
         data: options of `DataConfig`, beside those of the setting.
         like: key of the contender of which it is an ablation: it has that one's learning rate, and
             is trained with one recipe and seed.
+        tasks: keys of those that it is for; by default all.
     """
 
     label: str
@@ -51,6 +53,7 @@ class Contender:
     ours: bool = False
     data: Mapping[str, Any] = field(default_factory=dict)
     like: str = ""
+    tasks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,9 @@ class Setting:
         checks: how often it is validated on the way.
         warmup: share of the steps over which the learning rate rises from zero.
         others: further test splits, name -> options of the simulator.
+        recipes: keys of those that are tried, the first in the search for learning rates; by
+            default all of the study.
+        few: trajectories of the training split in the part of that name; 0 for no such part.
     """
 
     name: str
@@ -105,6 +111,8 @@ class Setting:
     checks: int = 5
     warmup: float = 0.05
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    recipes: tuple[str, ...] = ()
+    few: int = 0
 
     def files(self, folder: Path) -> list[Plan]:
         """The data to make."""
@@ -131,6 +139,7 @@ class Trial:
         rate: learning rate.
         steps: of the optimiser.
         seed: of weights and of the order of the data.
+        trajectories: of the training split that are used; 0 for all.
     """
 
     setting: Setting
@@ -141,13 +150,15 @@ class Trial:
     rate: float
     steps: int
     seed: int = 0
+    trajectories: int = 0
 
     @property
     def name(self) -> str:
         """Of its folder and its record."""
+        few = f"-t{self.trajectories}" if self.trajectories else ""
         return (
             f"{self.setting.name}-{self.key}-{self.lever}-lr{self.rate:g}-n{self.steps}-"
-            f"s{self.seed}"
+            f"s{self.seed}{few}"
         )
 
     def config(self, data: Path, runs: Path) -> TrainConfig:
@@ -170,7 +181,8 @@ class Trial:
                 **files,
                 **setting.data,
                 **self.contender.data,
-                per_trajectory=math.ceil(windows / setting.splits["train"]),
+                trajectories=self.trajectories or None,
+                per_trajectory=math.ceil(windows / (self.trajectories or setting.splits["train"])),
             ),
             model=ModelConfig(
                 name=self.contender.name,
@@ -197,7 +209,9 @@ class Trial:
         network = {"name": contender.name, "options": to_json(contender.options)}
         network |= {"data": to_json(contender.data)} if contender.data else {}
         recipe = {"training": to_json(self.recipe.training), "model": to_json(self.recipe.model)}
+        few = {"trajectories": self.trajectories} if self.trajectories else {}
         return {
+            **few,
             "version": VERSION,
             "setting": setting,
             "network": network,

@@ -53,8 +53,6 @@ RECIPES = {
     "projection": Recipe("change, no divergence", {}, {**CHANGE, "constraints": FREE}),
 }
 
-BASE = "change"  #: the recipe with which learning rates are searched
-
 SETTINGS = {
     "navier_stokes": Setting(
         "navier_stokes",
@@ -67,5 +65,6 @@ SETTINGS = {
         seconds=90.0,
         longer=1.0,
         rates=(5e-4, 1.5e-3, 5e-3, 1.5e-2, 5e-2),
+        recipes=("change", "state", "noise", "unroll", "pushforward", "projection"),
     ),
 }

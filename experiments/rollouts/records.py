@@ -29,6 +29,7 @@ class Record:
         correlation_frames: when the correlation falls below 0.8; None if it does not.
         persistence: errors of the persistence forecast.
         others: errors of rollouts of further test splits, by their names.
+        learning: validation error at each check of the training.
         diverged: why there are no errors, if so.
     """
 
@@ -48,6 +49,7 @@ class Record:
     correlation_frames: float | None = None
     persistence: tuple[float, ...] = ()
     others: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    learning: tuple[float, ...] = ()
     diverged: str = ""
 
     @property

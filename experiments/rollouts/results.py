@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.rollouts.plan import PARTS, Contender, Recipe, Setting, Trial
-from experiments.rollouts.presets import BASE
 from experiments.rollouts.records import Record, store
 from experiments.rollouts.timing import Speeds
 
@@ -63,15 +62,26 @@ class Results:
         steps = seconds / self.speeds.seconds[f"{task}/{key}/{lever}"]
         return max(1, int(float(f"{steps:.1e}")))
 
+    def recipes(self, task: str) -> tuple[str, ...]:
+        """Keys of the recipes of a task; with the first of them learning rates are searched."""
+        return self.study.settings[task].recipes or tuple(self.study.recipes)
+
     def trial(
-        self, task: str, key: str, lever: str, rate: float, seed: int = 0, steps: int = 0
+        self,
+        task: str,
+        key: str,
+        lever: str,
+        rate: float,
+        seed: int = 0,
+        steps: int = 0,
+        trajectories: int = 0,
     ) -> Trial:
         """A training, by default in the time that all have in the search."""
         study = self.study
         steps = steps or self.steps(task, key, lever)
         return Trial(
             study.settings[task], key, study.contenders[key], lever, study.recipes[lever], rate,
-            steps, seed,
+            steps, seed, trajectories,
         )  # fmt: skip
 
     # --- choices ----------------------------------------------------------------------------------
@@ -82,7 +92,8 @@ class Results:
         From the middle one on, neighbours of the best are tried until none is better, by the error
         of rollouts of the validation split. Networks that were not timed have none.
         """
-        if f"{task}/{key}/{BASE}" not in self.speeds.seconds:
+        base = self.recipes(task)[0]
+        if f"{task}/{key}/{base}" not in self.speeds.seconds:
             return [], None
         if parent := self.study.contenders[key].like:
             return [], self.rates(task, parent)[1]
@@ -90,7 +101,7 @@ class Results:
         best, tried = len(rates) // 2, dict[int, Trial]()
         while True:
             around = range(max(0, best - 1), min(len(rates), best + 2))
-            tried |= {i: self.trial(task, key, BASE, rates[i]) for i in around}
+            tried |= {i: self.trial(task, key, base, rates[i]) for i in around}
             scores = {i: self._score(trial) for i, trial in tried.items()}
             if None in scores.values():
                 return list(tried.values()), None
@@ -104,7 +115,9 @@ class Results:
         rate = self.rates(task, key)[1]
         if rate is None:
             return []
-        chosen = (BASE,) if self.study.contenders[key].like else self.study.recipes
+        chosen = self.recipes(task)
+        if self.study.contenders[key].like:
+            chosen = chosen[:1]
         return [self.trial(task, key, lever, rate) for lever in chosen]
 
     def best(self, task: str, key: str) -> Trial | None:
@@ -138,8 +151,15 @@ class Results:
         setting, keys = self.study.settings[task], self.study.contenders
         if part == "levers":
             return [t for key in keys for t in (*self.rates(task, key)[0], *self.levers(task, key))]
+        trajectories = 0
+        if part == "few":
+            if not setting.few:
+                return []
+            trajectories = setting.few
         return [
-            self.trial(task, best.key, best.lever, best.rate, seed, self._length(best, part))
+            self.trial(
+                task, best.key, best.lever, best.rate, seed, self._length(best, part), trajectories
+            )
             for seed in range(setting.seeds)
             for best in self.finalists(task)
         ]

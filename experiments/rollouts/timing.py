@@ -61,6 +61,7 @@ def measure_speeds(
             for task, setting in settings.items()
             for key, contender in contenders.items()
             for lever, recipe in recipes.items()
+            if lever in (setting.recipes or recipes) and task in (contender.tasks or settings)
         }
         seconds = dict.fromkeys(steps, float("inf"))
         for _ in Bar("rounds", quiet=quiet).over("seconds of steps", range(ROUNDS)):
