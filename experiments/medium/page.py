@@ -25,10 +25,7 @@ A row that is missing has not been trained.
 """
 
 #: What differs in further test splits.
-SEEN = {
-    "sideways": "smoke that rises sideways",
-    "moving": "observers in motion, up to rapidity 0.5",
-}
+SEEN = {"moving": "observers in motion, up to rapidity 0.5"}
 
 
 def write_page(results: Results, folder: Path) -> Path:

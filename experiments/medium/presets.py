@@ -84,20 +84,18 @@ COMMON: Mapping[str, Any] = {
     "checks": 10,
 }
 
-SMOKE: Mapping[str, Any] = {}  #: the published simulation, 128² cells
 CHARGES: Mapping[str, Any] = {"preset": "small"}  #: 64 frames of 32² points
 
 SETTINGS = {
     "navier_stokes": Setting(
         "navier_stokes",
         "navier_stokes",
-        SMOKE,
+        {},  # the published simulation, 128² cells
         splits={"train": 512, "valid": 16, "test": 32},
         data={"frames_in": 4, "frames_out": 1, "coarsen": 2, "batch": 4, "valid_windows": 32},
         rates=(5e-4, 1.5e-3, 5e-3, 1.5e-2, 5e-2),
         recipes=("projection",),
         few=64,
-        others={"sideways": {**SMOKE, "buoyancy": (0.5, 0.0)}},
         **COMMON,
     ),
     "maxwell_spacetime": Setting(
