@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from cscnn import CliffordAlgebra
+from cscnn.algebra.group import boost, rotation
 from tests.conftest import metric_name, metrics
 
 
@@ -139,3 +140,30 @@ def test_errors():
         algebra.versor(2 * torch.eye(3))
     with pytest.raises(ValueError, match=r"one 3 x 3 matrix, got \(2, 3, 3\)"):
         algebra.transform(torch.eye(3).expand(2, 3, 3), torch.zeros(8))
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-3, 0.01, 0.02, 0.0476, 0.3, 2.0])
+def test_boosts_and_rotations_of_any_size(size):
+    """Torch's matrix exponential has errors of 2e-10 for some of these sizes."""
+    spacetime, space = CliffordAlgebra((1, -1, -1)), CliffordAlgebra((1, 1, 1))
+    g = boost(spacetime, size, [0.6, 0.8])
+    assert spacetime.is_orthogonal(g)
+    expected = torch.tensor([math.cosh(size), 0.6 * math.sinh(size), 0.8 * math.sinh(size)])
+    assert torch.allclose(g[0], expected.double(), rtol=1e-6)
+    assert g[0, 0].item() == pytest.approx(math.cosh(size), rel=1e-15)
+    assert (g @ boost(spacetime, -size, [0.6, 0.8]) - torch.eye(3)).abs().max() < 1e-14
+    r = rotation(size, [0.0, 0.6, 0.8])
+    assert space.is_orthogonal(r)
+    assert r.trace().item() == pytest.approx(1 + 2 * math.cos(size), rel=1e-15)
+    for algebra in (spacetime, space):
+        rotor = algebra.exp(algebra.embed(torch.tensor([size / 2, 0, 0]).double(), 2))
+        square = -algebra.metric[0] * algebra.metric[1]  # of e12
+        norm = rotor[0] ** 2 - square * rotor[algebra.grade_slice(2).start] ** 2
+        assert norm.item() == pytest.approx(1, rel=1e-14)
+
+
+def test_directions_are_unit_vectors():
+    with pytest.raises(ValueError, match=r"direction must be a unit vector, got \[1.0, 1.0\]"):
+        boost(CliffordAlgebra((1, -1, -1)), 0.5, [1.0, 1.0])
+    with pytest.raises(ValueError, match="axis must be a unit vector"):
+        rotation(0.5, [0.0, 0.0, 2.0])

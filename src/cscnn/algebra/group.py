@@ -305,8 +305,11 @@ def boost(algebra: CliffordAlgebra, rapidity: float, direction: Sequence[float])
     if len(direction) != len(space):
         raise ValueError(f"direction needs {len(space)} components, got {direction}")
     rate = torch.zeros(algebra.dim, algebra.dim, dtype=torch.float64)
-    rate[time, space] = rate[space, time] = torch.as_tensor(direction, dtype=torch.float64)
-    return torch.matrix_exp(rapidity * rate)
+    unit = torch.tensor(_unit_vector("direction", direction), dtype=torch.float64)
+    rate[time, space] = rate[space, time] = unit
+    one = torch.eye(algebra.dim, dtype=torch.float64)
+    # not matrix_exp, whose errors reach 2e-10 for small rapidities
+    return one + math.sinh(rapidity) * rate + (math.cosh(rapidity) - 1) * rate @ rate
 
 
 def rotation(angle: float, axis: Sequence[float] | None = None) -> Tensor:
@@ -319,6 +322,15 @@ def rotation(angle: float, axis: Sequence[float] | None = None) -> Tensor:
     if axis is None:
         rate = torch.tensor([[0.0, -1.0], [1.0, 0.0]], dtype=torch.float64)
     else:
-        x, y, z = axis
+        x, y, z = _unit_vector("axis", axis)
         rate = torch.tensor([[0, -z, y], [z, 0, -x], [-y, x, 0]], dtype=torch.float64)
-    return torch.matrix_exp(angle * rate)
+    one = torch.eye(len(rate), dtype=torch.float64)
+    return one + math.sin(angle) * rate + (1 - math.cos(angle)) * rate @ rate
+
+
+def _unit_vector(name: str, vector: Sequence[float]) -> list[float]:
+    """The vector with its length rounded to 1; raise if it is another."""
+    size = math.hypot(*vector)
+    if not abs(size - 1) < 1e-6:
+        raise ValueError(f"{name} must be a unit vector, got {list(vector)} of length {size:g}")
+    return [x / size for x in vector]
