@@ -10,7 +10,7 @@ EXE :=
 endif
 WORKERS ?= auto
 
-.PHONY: help demo test test-fast test-external test-core test-oldest lint oracles bench models figures examples study boosts rollouts conditioning tensors nbody zoo docs docs-serve test-docs dist clean
+.PHONY: help demo test test-fast test-external test-core test-oldest lint oracles bench models figures examples study study-small boosts rollouts conditioning tensors nbody zoo docs docs-serve test-docs dist clean
 help:
 	@echo "make demo   the main job: simulate, train two models, evaluate, report (minutes)"
 	@echo "make test   all tests"
@@ -22,7 +22,8 @@ help:
 	@echo "make bench  speed, memory and rounding error beside the alternatives; writes docs/benchmarks.md"
 	@echo "make models  what each network costs on each task; writes docs/models.md"
 	@echo "make figures  the pictures of kernels and of the data cards, the data of the explorer, into docs"
-	@echo "make study  the paper's comparisons at a small size (hours); writes docs/results.md"
+	@echo "make study  the paper's tasks with 200,000 parameters in equal time (half a day); writes docs/medium.md"
+	@echo "make study-small  the paper's comparisons at a small size (hours); writes docs/results.md"
 	@echo "make boosts  networks trained at rest, seen in motion (hours); writes docs/boosts.md"
 	@echo "make rollouts  what makes forecasts last, for seven networks (hours); writes docs/rollouts.md"
 	@echo "make conditioning  kernels that see the field, against global context (less than an hour); writes docs/conditioning.md"
@@ -103,6 +104,9 @@ figures: $(VENV)/.dev
 	$(BIN)/python examples/explorer_data.py docs/assets/explorer
 
 study: $(VENV)/.dev
+	$(BIN)/python -m experiments.medium --out medium --page docs --workers 2
+
+study-small: $(VENV)/.dev
 	$(BIN)/python -m experiments.paper --preset small --out study --page docs
 
 boosts: $(VENV)/.dev
