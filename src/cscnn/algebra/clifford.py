@@ -147,6 +147,7 @@ class CliffordAlgebra:
         check_dtype(components, "components")
         if components.dim() == 0 or components.shape[-1] != size:
             hint = "; a scalar field needs x.unsqueeze(-1)" if size == 1 else ""
+            hint += tensors.size_hint(grade, self.dim)
             raise ValueError(
                 f"the last axis must hold the {size} component(s) of grade {grade} of {self}, "
                 f"got a tensor of shape {tuple(components.shape)}{hint}"
