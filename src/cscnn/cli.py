@@ -179,7 +179,7 @@ def add_info(command: Parser) -> None:
     """``cscnn info``."""
     command.describe(
         "Lists the blades of Cl(p, q) by grade, i.e. by the number of axes they span, and their "
-        "squares.",
+        "squares. What a data file holds is shown by cscnn data info FILE.",
         "cscnn info --metric=++",
         "cscnn info --metric=+--  # spacetime with time first and two axes of space",
         "cscnn info --metric=+++ --symmetric  # with stress and strain",

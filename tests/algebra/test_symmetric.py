@@ -202,6 +202,10 @@ def test_errors_show_values() -> None:
         algebra.embed(torch.tensor([1.0, 2.0, 3.0, 4.0]), "symmetric")
     with pytest.raises(ValueError, match=r"4 component\(s\) of grade symmetric .* \(3,\)"):
         algebra.embed(torch.zeros(3), "symmetric")
+    with pytest.raises(ValueError, match=r"\(2, 2\); .* all 4 numbers of its matrix, row by row"):
+        algebra.embed(torch.eye(2), "symmetric")
+    with pytest.raises(ValueError, match="a matrix with its trace has grade 'symmetric'"):
+        algebra.embed(torch.eye(2).flatten(), 3)
     with pytest.raises(ValueError, match=r"on one axis .* metric \(1,\)"):
         CliffordAlgebra((1,), symmetric=True)
     with pytest.raises(TypeError, match="symmetric must be of type bool, got 1"):

@@ -283,6 +283,32 @@ def test_means():
     assert divergence(after, algebra, scheme).abs().max() < 1e-13
 
 
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("mode", ["wall", "conductor"])
+def test_constants_that_walls_allow(symmetric, mode):
+    """Those that are their own mirror images, of blades and of symmetric tensors."""
+    algebra = CliffordAlgebra((1, 1, 1), symmetric)
+    boundary = ("circular", mode, mode)
+    f = torch.zeros(2, 3, 2, algebra.n_blades)
+    kept = with_mean(f, torch.ones_like(f), algebra, boundary)
+    expected = (mirror(torch.ones_like(f), algebra, boundary) > 0).all(0).all(0).all(0)
+    assert torch.equal(kept, expected.to(kept).expand_as(f))
+    chosen = with_mean(f, torch.ones_like(f), algebra, boundary, grades=(1, 4))
+    within = torch.tensor([grade in (1, 4) for grade in algebra.grades])
+    assert torch.equal(chosen, (expected & within).to(kept).expand_as(f))
+
+
+def test_tensors_have_no_projection():
+    algebra = CliffordAlgebra((1, 1), symmetric=True)
+    f = noise(algebra, 5, 4)
+    after = project(f, algebra, "coclosed", Spectral())
+    assert torch.equal(after[..., 4:], f[..., 4:])
+    alone = project(f[..., :4], algebra.multivectors, "coclosed", Spectral())
+    assert relative_error(after[..., :4], alone) < 1e-14
+    with pytest.raises(ValueError, match=r"that can be projected are 0 to 2, got 3"):
+        Projection(algebra, "closed", grades=(3,))
+
+
 def test_errors():
     algebra, spacetime = CliffordAlgebra((1, 1)), CliffordAlgebra((1, -1))
     f = noise(algebra, 4, 4)
@@ -292,7 +318,7 @@ def test_errors():
         project(f, spacetime, "closed", Spectral())
     with pytest.raises(ValueError, match="onto must be"):
         Projection(algebra, "solenoidal")
-    with pytest.raises(ValueError, match=r"grades of .* are 0 to 2, got 3"):
+    with pytest.raises(ValueError, match=r"grades of .* projected are 0 to 2, got 3"):
         Projection(algebra, "closed", grades=(3,))
     with pytest.raises(ValueError, match="axes must be different ones from 0 to 1"):
         Projection(algebra, "closed", axes=(0, 2))

@@ -18,7 +18,7 @@ from cscnn.geometry import (
     radius_edges,
     sphere,
 )
-from cscnn.kernels import Complete, CompleteKernel, Implicit
+from cscnn.kernels import Complete, CompleteKernel, DifferentialKernel, Implicit
 from tests.conv.point_builders import METRICS, bias_field, cloud, features, make, naive, relative
 
 KERNELS = {
@@ -348,8 +348,12 @@ def test_bad_input():
     ):
         with pytest.raises(ValueError, match=message):
             CliffordSteerablePointConv(algebra, 2, 3, **options)
-    conv = CliffordSteerablePointConv(algebra, 2, 3)
     edges = radius_edges(torch.rand(5, 2), 0.5)
+    taps = torch.cartesian_prod(*[torch.linspace(-1, 1, 5)] * 2)
+    operators = DifferentialKernel(algebra, 2, 3, taps, (5, 5))
+    with pytest.raises(ValueError, match="differential kernels need a grid"):
+        CliffordSteerablePointConv(algebra, 2, 3, kernel=operators)(torch.randn(5, 2, 4), edges)
+    conv = CliffordSteerablePointConv(algebra, 2, 3)
     with pytest.raises(ValueError, match=r"expected features \(5, 2, 4\) for Edges"):
         conv(torch.randn(6, 2, 4), edges)
     with pytest.raises(ValueError, match="channel"):

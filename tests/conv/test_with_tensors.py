@@ -6,10 +6,11 @@ import torch
 from cscnn import CliffordAlgebra, CliffordSteerableConv
 from cscnn.conv import CliffordSteerablePointConv, upsample, use_backend
 from cscnn.conv.padding import pad
-from cscnn.geometry import radius_edges, sphere
+from cscnn.geometry import all_pairs, radius_edges, sphere
 from cscnn.kernels import Complete, Differential, Implicit
 from cscnn.testing import relative_error
 from cscnn.testing.grids import grid_equivariance_errors
+from tests.conv.point_builders import cloud, features, naive
 
 PLANE, SPACETIME = (CliffordAlgebra(metric, symmetric=True) for metric in ((1, 1), (1, -1)))
 SPACE = CliffordAlgebra((1, 1, 1), symmetric=True)
@@ -95,9 +96,21 @@ def test_export(mode):
     assert relative_error(exported, conv(field)) < 1e-12
 
 
-def test_clouds_and_their_rotations():
+@pytest.mark.parametrize("kernel", KERNELS[:2], ids=lambda k: k.name)
+@pytest.mark.parametrize("algebra", [PLANE, SPACETIME, SPACE], ids=str)
+def test_edges_one_after_the_other(algebra, kernel):
+    """Convolution along edges is the sum of matrices times transported features."""
+    conv = CliffordSteerablePointConv(algebra, 2, 3, kernel=kernel).double()
+    frames = algebra.random_orthogonal("any", batch=9, dtype=torch.float64)
+    edges = all_pairs(cloud(algebra.metric)).weighted(torch.rand(9)).change_frames(frames)
+    x = features(edges, conv)
+    assert relative_error(conv(x, edges), naive(conv, x, edges)) < 1e-12
+
+
+@pytest.mark.parametrize("kernel", KERNELS[:2], ids=lambda k: k.name)
+def test_clouds_and_their_rotations(kernel):
     points = torch.rand(20, 3, dtype=torch.float64)
-    conv = CliffordSteerablePointConv(SPACE, 2, 3, radius=0.5).double()
+    conv = CliffordSteerablePointConv(SPACE, 2, 3, radius=0.5, kernel=kernel).double()
     x = torch.randn(20, 2, SPACE.n_blades, dtype=torch.float64)
     g = SPACE.random_orthogonal(dtype=torch.float64)
     moved = conv(SPACE.transform(g, x), radius_edges(points @ g.mT, 0.5))
@@ -120,9 +133,3 @@ def test_tensors_are_transported():
     y = conv(x, edges)
     moved = conv(torch.einsum("nij,ncj->nci", rho, x), turned)
     assert relative_error(moved, torch.einsum("nij,ncj->nci", rho, y)) < 1e-11
-
-
-def test_implicit_kernels_are_for_grids():
-    message = r"implicit kernels of tensors are for grids.*use Complete\(\)"
-    with pytest.raises(ValueError, match=message):
-        CliffordSteerablePointConv(PLANE, 1, 1, kernel=Implicit())

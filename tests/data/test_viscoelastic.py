@@ -198,7 +198,7 @@ def test_a_step_too_large_is_an_error(tmp_path) -> None:
     """With the number, its time, what to change, and which trajectory it was."""
     simulator = create("viscoelastic", "small", cells=16, speed=30.0, frames=2)
     message = (
-        r"trajectories 0 to 0: the conformation tensor must be positive definite, but at time 0\.3 "
+        r"trajectory 0: the conformation tensor must be positive definite, but at time 0\.3 "
         r"its smallest eigenvalue is \S+: take a smaller time_step than 0\.005, more cells than 16"
     )
     with pytest.raises(ValueError, match=message):

@@ -114,6 +114,24 @@ def test_several_constraints_of_one_field():
     assert change[..., 1].min() > 1e-4  # the normal component has no mean to keep
 
 
+def test_means_of_symmetric_tensors():
+    """Of all components on a torus; between walls not of those that they negate."""
+    fields = (Field("velocity", 1), Field("stress", "symmetric"))
+    known = torch.randn(2, 4, 5, 6, dtype=torch.float64)[:, None]
+    state = torch.randn(2, 4, 5, 6, dtype=torch.float64)[:, None]
+    for boundary, free in (("periodic", [0, 1, 2, 3]), ("wall", [0, 3])):
+        task = Task("solid", (1, 1), fields, frames_in=1, boundary=boundary)
+        after = Constraints(task, {"stress": "keep_mean"})(state, known)
+        before, last, new = (task.unpack(x) for x in (state, known, after))
+        change = new["stress"].mean((2, 3)) - last["stress"].mean((2, 3))
+        assert change[..., free].abs().max() < 1e-14
+        others = [k for k in range(4) if k not in free]
+        assert torch.allclose(new["stress"][..., others], before["stress"][..., others])
+        assert torch.equal(new["velocity"], before["velocity"])
+        with pytest.raises(ValueError, match="says nothing of field stress of grade symmetric"):
+            Constraints(task, {"stress": "divergence_free"})
+
+
 def test_time_as_an_axis():
     """Means of every slice are those of the last known one; B is closed at each time."""
     task = Task("F", (1, -1, -1), (Field("charge", 0), Field("F", 2)), frames_in=4, frames_out=2,

@@ -126,8 +126,9 @@ def test_the_basis_is_complete_with_tensors(metric, special):
 
 @pytest.mark.parametrize("metric", [(1, -1, -1), (1, -1, -1, -1), (-1, 1, 1)], ids=metric_name)
 @pytest.mark.parametrize("special", [False, True], ids=["O+", "SO+"])
-def test_the_basis_is_complete_for_orthochronous_groups(metric, special):
-    algebra = CliffordAlgebra(metric)
+@pytest.mark.parametrize("symmetric", [False, True], ids=["", "tensors"])
+def test_the_basis_is_complete_for_orthochronous_groups(metric, special, symmetric):
+    algebra = CliffordAlgebra(metric, symmetric)
     basis = CompleteKernel(algebra, 1, 1, Complete(group="SO+" if special else "O+")).basis
     for v in directions(algebra):
         assert torch.linalg.matrix_rank(span(algebra, basis, v)) == len(basis)

@@ -12,8 +12,9 @@ from cscnn.kernels import (
     Implicit,
     ImplicitKernel,
 )
-from cscnn.testing import conformance
-from tests.kernels.samples import grid
+from cscnn.testing import assert_steerable, conformance
+from tests.conftest import metric_name, signatures
+from tests.kernels.samples import grid, groups
 
 PLANE, SPACETIME = (CliffordAlgebra(metric, symmetric=True) for metric in ((1, 1), (1, -1)))
 SPACE = CliffordAlgebra((1, 1, 1), symmetric=True)
@@ -34,6 +35,14 @@ TestOrthochronous = conformance.kernel(
     complete, groups=("O+", "SO+"), metrics=(SPACETIME,), compiles=False
 )
 TestImplicit = conformance.kernel(implicit, metrics=(PLANE, SPACETIME), compiles=False)
+
+
+@pytest.mark.parametrize("metric", signatures(4, 2), ids=metric_name)
+def test_steerable(metric):
+    algebra = CliffordAlgebra(metric, symmetric=True)
+    kernels = [implicit(algebra, 2, 1), *(complete(algebra, 1, 1, g) for g in groups(metric))]
+    for kernel in kernels:
+        assert_steerable(kernel, samples=2, rapidity=2.0, tol=1e-10)
 
 
 def test_free_values_at_the_origin():

@@ -39,6 +39,8 @@ def test_budgets_that_cannot_be_met():
     plane = SPACES["plane"]
     with pytest.raises(ValueError, match=r"cannot have 10 parameters .* the closest .* Ask for"):
         fit_budget("resnet", plane.input_type, plane.output_type, 10)
+    with pytest.raises(ValueError, match="cannot have 10 parameters"):  # it has no hidden_dim
+        fit_budget("cs_resnet", plane.input_type, plane.output_type, 10, kernel="differential")
 
 
 @pytest.mark.parametrize("name", ["cs_resnet", "steerable_resnet", "resnet", "fno", "gfno"])

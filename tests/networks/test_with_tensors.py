@@ -39,6 +39,12 @@ def pointnet(algebra, c_in, c_out):
     )
 
 
+def paper_pointnet(algebra, c_in, c_out):
+    near = Neighbourhood(neighbours=9)
+    kernel = Implicit(num_layers=2, hidden_dim=4)
+    return CSPointNet(algebra, c_in, c_out, 2, 1, neighbourhood=near, kernel=kernel)
+
+
 TestResNet = conformance.network(resnet, metrics=(PLANE, SPACETIME), compiles=False)
 TestResNetOfThePaper = conformance.network(
     paper_resnet, metrics=(PLANE,), compiles=False, idle=("*.position_width", "*.mask_width")
@@ -46,6 +52,9 @@ TestResNetOfThePaper = conformance.network(
 TestUNet = conformance.network(unet, metrics=(PLANE,), multiple=2, compiles=False)
 TestPointNet = conformance.point_network(
     pointnet, metrics=(PLANE, SPACETIME), edges=all_pairs, compiles=False
+)
+TestPointNetOfThePaper = conformance.point_network(
+    paper_pointnet, metrics=(PLANE, SPACETIME), edges=all_pairs, compiles=False
 )
 
 

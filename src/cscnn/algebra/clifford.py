@@ -29,10 +29,11 @@ SYMMETRIC = "symmetric"
 class CliffordAlgebra:
     """The Clifford algebra Cl(p, q) of a non-degenerate metric, up to six dimensions.
 
-    A multivector is the last axis of a tensor: ``n_blades = 2**dim`` coefficients, ordered by
-    grade and then lexicographically (1, e1, e2, e12 in two dimensions). All methods broadcast over
-    the other axes, are differentiable, and run in all real dtypes on any device. The object holds
-    no tensors of its own; it is hashable, picklable and equal to every algebra of the same metric.
+    A multivector is the last axis of a tensor: ``n_blades`` coefficients, one for each of 2^dim
+    blades, ordered by grade and then lexicographically (1, e1, e2, e12 in two dimensions). All
+    methods broadcast over the other axes, are differentiable, and run in all real dtypes on any
+    device. The object holds no tensors of its own; it is hashable, picklable and equal to every
+    algebra of the same options.
 
     Args:
         metric: one sign per axis, +1 or -1: ``(1, 1, 1)`` is Euclidean space, ``(1, -1, -1)`` or
@@ -147,6 +148,7 @@ class CliffordAlgebra:
         check_dtype(components, "components")
         if components.dim() == 0 or components.shape[-1] != size:
             hint = "; a scalar field needs x.unsqueeze(-1)" if size == 1 else ""
+            hint += tensors.size_hint(grade, self.dim)
             raise ValueError(
                 f"the last axis must hold the {size} component(s) of grade {grade} of {self}, "
                 f"got a tensor of shape {tuple(components.shape)}{hint}"

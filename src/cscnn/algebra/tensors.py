@@ -49,6 +49,13 @@ def size_of(dim: int) -> int:
     return dim * (dim + 1) // 2 - 1
 
 
+def size_hint(grade: int | str, dim: int) -> str:
+    """For messages about components of a wrong number: what a tensor of this grade has."""
+    if isinstance(grade, str):
+        return f"; a symmetric tensor has all {dim**2} numbers of its matrix, row by row"
+    return "; a matrix with its trace has grade 'symmetric'" if grade == dim + 1 else ""
+
+
 @cache
 def basis(metric: tuple[int, ...]) -> Array:
     """Matrices S_a^ij of the basis, (components, d, d)."""

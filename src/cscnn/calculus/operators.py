@@ -69,6 +69,9 @@ def interior_derivative(
 ) -> Tensor:
     """∇⌟f, which lowers the grade: the `divergence` of vectors. ∇⌟(∇⌟f) = 0.
 
+    Of a traceless tensor T it is the vector ∂_j T^ij. A trace t is the scalar t / √d, on which it
+    is zero; it adds the `gradient` of this scalar, divided by √d.
+
     Arguments and shapes are those of `vector_derivative`.
     """
     return _nabla(f, algebra, scheme, "left_contraction")
@@ -79,8 +82,8 @@ def symmetric_derivative(
 ) -> Tensor:
     """∇⊙f, of a vector field v the traceless part of (∂_i v_j + ∂_j v_i) / 2, its strain rate.
 
-    The trace of that is the `divergence`. It needs an algebra with ``symmetric=True``; arguments
-    and shapes are those of `vector_derivative`.
+    The trace of that is the `divergence`; as a scalar of the whole tensor, divided by √d. It needs
+    an algebra with ``symmetric=True``; arguments and shapes are those of `vector_derivative`.
 
     Example:
         >>> algebra = CliffordAlgebra((1, 1), symmetric=True)
@@ -97,7 +100,7 @@ def symmetric_derivative(
 
 
 gradient = vector_derivative  #: of a scalar field, the vector ∇f
-divergence = interior_derivative  #: of a vector field the scalar ∇⌟v, of a stress the force ∇⌟T
+divergence = interior_derivative  #: of vectors the scalar ∇⌟v, of traceless tensors the force ∇⌟T
 strain_rate = symmetric_derivative  #: of a velocity, up to its trace
 curl = exterior_derivative  #: of a vector field, the bivector ∇∧v; `algebra.dual` of it is ∇×v
 

@@ -35,8 +35,9 @@ from cscnn.algebra.constants import constant
 from cscnn.calculus.hodge import Plan, tables
 from cscnn.calculus.operators import Schemes, boundaries, check_field
 from cscnn.calculus.schemes import Differences, Spectral
+from cscnn.calculus.walls import even_components
 from cscnn.conv.options import per_axis
-from cscnn.conv.padding import WALLS, is_odd
+from cscnn.conv.padding import WALLS
 from cscnn.conv.precision import full_precision
 
 #: Fields that are projected on, and the parts that they consist of.
@@ -72,7 +73,8 @@ def project(
             ``"divergence_free"`` is the same), ``"harmonic"``, ``"exact"`` or ``"coexact"``.
         scheme: `Differences` or `Spectral`, one for all axes or one per axis, of which every axis
             is ``"circular"``, a ``"wall"`` or a ``"conductor"``.
-        grades: which to project; others stay as they are. By default all.
+        grades: which to project; others stay as they are. By default all but symmetric tensors,
+            of which there is no such projection.
         axes: those of ∇, of one sign. By default all. Else the field is projected on each slice of
             the other axes, and components with other axes stay as they are: with time as an axis,
             that is the magnetic part of F, for which ∇∧B = 0 holds at each time, and not the
@@ -158,10 +160,10 @@ def with_mean(
         check_algebra(algebra).check(x, name)
     modes = per_axis("boundary", boundary, algebra.dim)
     chosen = range(algebra.dim) if axes is None else axes
-    walls = [(axis, modes[axis]) for axis in chosen if modes[axis] in WALLS]
+    even = even_components(algebra, {axis: modes[axis] for axis in chosen})
     free = [
-        (grades is None or len(blade) in grades) and not any(is_odd(blade, *w) for w in walls)
-        for blade in algebra.blades
+        (grades is None or grade in grades) and constant_part
+        for grade, constant_part in zip(algebra.grades, even, strict=True)
     ]
     grid = tuple(axis - 1 - algebra.dim for axis in chosen)
     missing = reference.mean(grid, keepdim=True) - f.mean(grid, keepdim=True)
@@ -197,9 +199,9 @@ def _plan(
                 "field beyond the grid. Periodic axes are 'circular', walls 'wall' or "
                 "'conductor'; for open borders there is none"
             )
-    wanted = range(algebra.n_grades) if grades is None else tuple(grades)
-    if bad := [k for k in wanted if k not in range(algebra.n_grades)]:
-        raise ValueError(f"grades of {algebra} are 0 to {dim}, got {bad[0]}")
+    wanted = range(dim + 1) if grades is None else tuple(grades)
+    if bad := [k for k in wanted if k not in range(dim + 1)]:
+        raise ValueError(f"grades of {algebra} that can be projected are 0 to {dim}, got {bad[0]}")
     spacings = (per_axis("spacing", getattr(s, "spacing", 1.0), dim) for s in schemes)
     return Plan(
         PARTS[onto],

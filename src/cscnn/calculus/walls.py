@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -40,3 +40,18 @@ def mirror(f: Tensor, algebra: CliffordAlgebra, boundary: str | Sequence[str]) -
             signs = mirror_signs(algebra.dim, axis, mode, algebra.n_blades)
             f = torch.cat([f, f.flip(place) * constant(signs, f.dtype, f.device)], place)
     return f
+
+
+def even_components(algebra: CliffordAlgebra, boundary: Mapping[int, str]) -> tuple[bool, ...]:
+    """Whether walls let each component have a constant part; others than walls do not matter.
+
+    Args:
+        algebra: the Clifford algebra.
+        boundary: axis -> boundary, as for `mirror`.
+    """
+    signs = [
+        mirror_signs(algebra.dim, axis, mode, algebra.n_blades)
+        for axis, mode in boundary.items()
+        if mode in WALLS
+    ]
+    return tuple(all(s[i] > 0 for s in signs) for i in range(algebra.n_blades))

@@ -95,11 +95,10 @@ class CliffordSteerablePointConv(nn.Module):
         self.window = window
         points = _ball(algebra.dim, neighbours)
         self.kernel: SteerableKernel = build_kernel(kernel, algebra, self.c_in, self.c_out, points)
-        if self.kernel.extra_channels or not self.kernel.factored:
+        if self.kernel.extra_channels:
             raise ValueError(
-                "kernels that are given multivectors, by extra channels or a condition, and "
-                "implicit kernels of tensors are for grids, not for edges: use Complete(); got "
-                f"{self.kernel.extra_channels} extra channels and {algebra}"
+                "kernels that are given multivectors, by extra channels or a condition, are for "
+                f"grids, not for edges; got {self.kernel.extra_channels} extra channels"
             )
         self.table = message_table(self.kernel.basis)
         self.neighbours: int | None = None if isinstance(kernel, SteerableKernel) else neighbours
@@ -235,17 +234,19 @@ class CliffordSteerablePointConv(nn.Module):
         """
         n, k = weights.shape
         table = self.table
-        values, factors, profile_of = self.kernel.profiles(orbits)
+        values, factors, terms = self.kernel.profiles(orbits)
         values = (values * weights.flatten()).unflatten(-1, (n, k)).permute(2, 3, 1, 0, 4)
         total = messages.new_zeros(n, self.c_out, self.algebra.n_blades)
         for profile, radial in enumerate(values):  # radial: (n, c_in, c_out, k)
-            columns = [i for i, j in enumerate(table.elements) if profile_of[j] == profile]
+            term_of = {j: term for term, (p, j) in enumerate(terms) if p == profile}
+            columns = [i for i, j in enumerate(table.elements) if j in term_of]
             sent = messages[:, :, columns].permute(0, 3, 1, 2)  # n, c_in, k, components
             moments = radial @ sent  # n, c_in, c_out, components
             if factors is None:
                 summed = moments.sum(1)
             else:
-                scale = factors[:, :, [table.elements[i] for i in columns]].transpose(0, 1)
+                chosen = [term_of[table.elements[i]] for i in columns]
+                scale = factors[:, :, chosen].transpose(0, 1)
                 summed = (moments * scale).sum(1)
             blades = torch.tensor([table.blades[i] for i in columns], device=summed.device)
             total = total.index_add(-1, blades, summed)

@@ -335,7 +335,9 @@ def _simulate(plan: Plan, indices: list[int]) -> Path:
                 for name, x in plan.simulator.simulate(rngs, plan.device).items()
             }
     except (ValueError, ArithmeticError, RuntimeError) as error:
-        raise type(error)(f"trajectories {indices[0]} to {indices[-1]}: {error}") from error
+        several = f"trajectories {indices[0]} to {indices[-1]}"
+        name = several if len(indices) > 1 else f"trajectory {indices[0]}"
+        raise type(error)(f"{name}: {error}") from error
     path = plan.parts / f"{indices[0]:08d}-{len(indices)}-{os.getpid()}.h5"
     rows = ({name: a[i] for name, a in arrays.items()} for i in range(len(indices)))
     write(path, plan.header, rows, indices, dtype=plan.dtype)

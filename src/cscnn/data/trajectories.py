@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from cscnn.algebra.clifford import SYMMETRIC
+from cscnn.algebra.tensors import size_hint
 from cscnn.data.header import Header
 from cscnn.data.source import Trajectory
 
@@ -63,7 +64,7 @@ def check_trajectory(
         index: its number.
         rounding: see `check_symmetric`.
     """
-    points = 1
+    points, grades = 1, {q.name: q.grade for q in header.quantities}
     if header.place and trajectory["positions"].ndim:
         points = max(1, len(trajectory["positions"]))
     for name, array in trajectory.items():
@@ -71,6 +72,7 @@ def check_trajectory(
             raise ValueError(
                 f"trajectory {index}, field {name}: shape {array.shape}, expected {shape}"
                 + ": add the axis of components, x[..., None]" * (array.shape == shape[:-1])
+                + size_hint(grades.get(name, 0), len(header.metric))
             )
         if not np.isfinite(array).all():
             bad = int((~np.isfinite(array)).sum())

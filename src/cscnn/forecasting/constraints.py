@@ -17,7 +17,9 @@ from cscnn._util.checks import check_choice
 from cscnn._util.jsonform import from_json
 from cscnn._util.suggest import did_you_mean
 from cscnn.calculus import Differences, Projection, Spectral, with_mean
-from cscnn.conv.padding import WALLS, is_odd
+from cscnn.calculus.walls import even_components
+from cscnn.conv.padding import WALLS
+from cscnn.data.fields import Field
 from cscnn.forecasting.packing import grades_of
 from cscnn.forecasting.task import Task
 
@@ -180,7 +182,7 @@ class Constraints(nn.Module):
         channel = task.field_channels[[*fields].index(constraint.field)]
         boundary = self._boundary(constraint)
         if kind == "keep_mean":
-            self._check_mean(constraint.field, grade, boundary)
+            self._check_mean(fields[constraint.field], boundary)
             return Rule(channel, grades, boundary)
         useful = PROJECTIONS[kind](len(self._space))
         if grade not in useful:
@@ -196,14 +198,15 @@ class Constraints(nn.Module):
         layer = Projection(task.algebra, kind, scheme, grades=grades, axes=self._space)
         return Rule(channel, grades, boundary, layer)
 
-    def _check_mean(self, field: str, grade: int | str, boundary: tuple[str, ...]) -> None:
+    def _check_mean(self, field: Field, boundary: tuple[str, ...]) -> None:
         """Raise if walls negate all components of a field: then no constant can be added."""
-        walls = [(axis, boundary[axis]) for axis in self._space if boundary[axis] in WALLS]
-        blades = [blade for blade in self.task.algebra.blades if len(blade) == grade]
-        if blades and all(any(is_odd(blade, *wall) for wall in walls) for blade in blades):
+        algebra = self.task.algebra
+        even = even_components(algebra, {axis: boundary[axis] for axis in self._space})
+        own = [algebra.grade_slice(grade) for grade in grades_of(field, algebra)]
+        if not any(any(even[span]) for span in own):
             raise ValueError(
-                f"keep_mean says nothing of field {field} of grade {grade}: boundaries {boundary} "
-                "negate all of its components, so that it has no constant part"
+                f"keep_mean says nothing of field {field.name} of grade {field.grade}: boundaries "
+                f"{boundary} negate all of its components, so that it has no constant part"
             )
 
     def _boundary(self, constraint: Constraint) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.clifford import SYMMETRIC
+from cscnn.algebra.tensors import size_hint
 from cscnn.data.fields import Quantity
 
 if TYPE_CHECKING:
@@ -71,7 +72,10 @@ def pack(task: Task, fields: Mapping[str, Tensor]) -> Tensor:
     for field, channel, x in zip(task.fields, task.field_channels, values, strict=True):
         expected = (*shape, algebra.size(field.grade))
         if x.shape != expected:
-            raise ValueError(f"field {field.name} must have shape {expected}, got {tuple(x.shape)}")
+            raise ValueError(
+                f"field {field.name} must have shape {expected}, got {tuple(x.shape)}"
+                + size_hint(field.grade, algebra.dim)
+            )
         for grade, part in _parts(field, algebra, x).items():
             packed[:, :, channel, ..., algebra.grade_slice(grade)] = part
     return packed.flatten(1, 2)

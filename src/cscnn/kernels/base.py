@@ -16,6 +16,9 @@ from cscnn.kernels.conditions import multivector_invariants
 from cscnn.kernels.orbits import Invariants, Orbits, find_orbits, invariants
 from cscnn.nn import MVLinear
 
+#: Profile and basis kernel of each term of a kernel, see `SteerableKernel.profiles`.
+Terms = tuple[tuple[int, int], ...]
+
 
 class SteerableKernel(nn.Module):
     """K: R^{p,q} -> Hom(Cl^c_in, Cl^c_out) with K(gv) = ρ(g) K(v) ρ(g)^-1 for g in its group.
@@ -35,13 +38,11 @@ class SteerableKernel(nn.Module):
 
     Attributes:
         causal: whether it vanishes outside the past light cone of the receiver.
-        factored: whether it is made of `coefficients`, as convolutions along edges need it.
         extra_channels: number of multivectors that it is given beside the points. The last
             ``condition`` of them are made of the field.
     """
 
     causal: bool = False
-    factored: bool = True
     extra_channels: int = 0
 
     def __init__(
@@ -85,14 +86,14 @@ class SteerableKernel(nn.Module):
         """
         return None
 
-    def profiles(self, orbits: Invariants) -> tuple[Tensor, Tensor | None, tuple[int, ...]]:
+    def profiles(self, orbits: Invariants) -> tuple[Tensor, Tensor | None, Terms]:
         """`coefficients` by profiles that several basis kernels share.
 
         Returns:
-            values (c_out, c_in, profiles, M), constant factors (c_out, c_in, basis elements) or
-            None for ones, and the profile of each basis element.
+            values (c_out, c_in, profiles, M), constant factors (c_out, c_in, terms) or None for
+            ones, and the profile and the basis element of each term.
         """
-        return self.coefficients(orbits), None, tuple(range(len(self.basis)))
+        return self.coefficients(orbits), None, tuple((j, j) for j in range(len(self.basis)))
 
     def reset_parameters(self) -> None:
         """Draw the weights anew."""

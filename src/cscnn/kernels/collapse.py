@@ -171,16 +171,17 @@ def terms_of(x: Tensor, right: Tensor, parts: Span, factors: Tensor) -> Tensor:
 class _Passes:
     """`run` with its derivatives by hand: several times fewer calls than by torch's own."""
 
-    def __init__(
-        self, scalar: Tensor, eta: Tensor, parts: Span, count: int, weights: Sequence[Tensor]
-    ):
+    def __init__(self, eta: Tensor, parts: Span, count: int, weights: Sequence[Tensor]):
         self.parts, self.count, self.weights = parts, count, weights
         self.factors, self.sizes = parts.at(eta)
         self.layers = layers_of(parts, count, weights)
         #: Of each layer: x before the norm, its divisor, x after it, Φ, x, right factors before
-        #: and after their norm, their divisor, terms.
+        #: and after their norm, their divisor, terms. Not the result, whose graph holds this.
         self.kept: list[tuple[Tensor, ...]] = []
-        x = inputs_of(scalar, parts)
+
+    def forward(self, scalar: Tensor) -> Tensor:
+        """The network, once; what `backward` needs is kept."""
+        x = inputs_of(scalar, self.parts)
         for layer in self.layers:
             before: tuple[Tensor, ...] = (x, x, x, x)
             if layer.before is not None:
@@ -191,10 +192,10 @@ class _Passes:
             raw = torch.bmm(x, layer.right)
             below = divisor(raw, layer.strength, self.sizes)
             right = raw / below
-            terms = terms_of(x, right, parts, self.factors)
+            terms = terms_of(x, right, self.parts, self.factors)
             self.kept.append((*before, x, raw, right, below, terms))
             x = torch.baddbmm(layer.bias, terms, layer.products)
-        self.result = x
+        return x
 
     def backward(self, grad: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Derivatives by the scalar part of the input, and by the weights."""
@@ -287,10 +288,10 @@ class _Collapsed(torch.autograd.Function):
     def forward(
         ctx: Any, scalar: Tensor, eta: Tensor, parts: Span, count: int, *weights: Tensor
     ) -> Tensor:
-        passes = _Passes(scalar, eta, parts, count, weights)
         ctx.save_for_backward(scalar, eta, *weights)
-        ctx.passes = passes
-        return passes.result
+        ctx.passes = _Passes(eta, parts, count, weights)
+        result: Tensor = ctx.passes.forward(scalar)
+        return result
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:

@@ -28,11 +28,16 @@ from cscnn._util.torch_private import tracing
 from cscnn.algebra import CliffordAlgebra
 from cscnn.kernels.base import KernelChoice, SteerableKernel
 from cscnn.kernels.basis import SteerableBasis, monomials_up_to
-from cscnn.kernels.orbits import Orbits, check_points
+from cscnn.kernels.orbits import Invariants, Orbits, check_points
 from cscnn.kernels.radial import default_std
 from cscnn.kernels.stencils import central_weights, radius_for
 
 GROUPS = ("O", "SO")  #: polynomials do not tell the future from the past
+
+NEEDS_GRID = (
+    "differential kernels need a grid, whose differences approximate derivatives: on point sets "
+    "use Complete() or Implicit()"
+)
 
 Exponents = tuple[int, ...]  #: of a derivative: how often along each axis
 Polynomial = Mapping[Exponents, int]  #: in the derivatives ∂_i
@@ -74,10 +79,7 @@ class Differential(KernelChoice):
         kernel_size: tuple[int, ...] | None = None,
     ) -> DifferentialKernel:
         if kernel_size is None:
-            raise ValueError(
-                "differential kernels need a grid, whose differences approximate derivatives: on "
-                "point sets use Complete() or Implicit()"
-            )
+            raise ValueError(NEEDS_GRID)
         return DifferentialKernel(algebra, c_in, c_out, points, kernel_size, self)
 
 
@@ -181,6 +183,10 @@ class DifferentialKernel(SteerableKernel):
         for name, value in self._constants(self.weight).items():
             setattr(self, name, value)
         return self
+
+    def coefficients(self, orbits: Invariants) -> Tensor:
+        """None: convolutions along edges ask for them."""
+        raise ValueError(NEEDS_GRID)
 
     def reset_parameters(self) -> None:
         """Draw the coefficients; unit noise in gives unit noise out."""

@@ -15,9 +15,9 @@ from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.bilinear import BilinearTable, bilinear
 from cscnn.algebra.constants import constant
 from cscnn.algebra.tables import product_terms
-from cscnn.kernels.base import KernelChoice, SteerableKernel
+from cscnn.kernels.base import KernelChoice, SteerableKernel, Terms
 from cscnn.kernels.basis import SteerableBasis
-from cscnn.kernels.collapse import run_collapsed
+from cscnn.kernels.collapse import of_grades, run_collapsed
 from cscnn.kernels.orbits import Invariants, Orbits, check_points, invariants
 from cscnn.kernels.span import span, times
 from cscnn.nn import CGENN
@@ -139,7 +139,7 @@ class ImplicitKernel(SteerableKernel):
         if points is not None:
             check_points(points, algebra)
         self.init_points: Tensor | None = points if choice.unit_variance else None
-        self.collapse = self.factored = not self.extra_channels
+        self.collapse = not self.extra_channels
         self.paths: tuple[tuple[int, int, int], ...] = algebra.paths
         self.register_buffer("gain", torch.ones(len(self.paths)))  # for unit variance
         self.network = CGENN(
@@ -182,38 +182,34 @@ class ImplicitKernel(SteerableKernel):
         return not self.extra_channels
 
     def coefficients(self, orbits: Invariants) -> Tensor:
+        parts = self._parts(orbits)
+        factors = self._factors(parts)
         if self.algebra.symmetric:
-            parts = self._parts(orbits)
-            parts = torch.cat([parts, orbits.eta * parts[:, :, 2:]], 2)
-            return self._factors(parts).unflatten(-1, (-1, parts.shape[2])) @ parts
-        pair = self._parts(orbits)
+            return factors.unflatten(-1, (-1, parts.shape[2])) @ parts
         sizes = [self.algebra.n_grades, len(self.basis) - self.algebra.n_grades]
-        factors = self._factors(pair).unsqueeze(-1).split(sizes, 2)
-        return torch.cat([f * part for f, part in zip(factors, pair.split(1, 2), strict=True)], 2)
+        split = factors.unsqueeze(-1).split(sizes, 2)
+        return torch.cat([f * part for f, part in zip(split, parts.split(1, 2), strict=True)], 2)
 
-    def profiles(self, orbits: Invariants) -> tuple[Tensor, Tensor | None, tuple[int, ...]]:
-        """The two functions of k(v) = f0 + f1 v, and the head: f0 projects, f1 wedges.
-
-        With tensors basis kernels are mixtures of several, as in the base class.
-        """
+    def profiles(self, orbits: Invariants) -> tuple[Tensor, Tensor | None, Terms]:
+        """The functions of k(v), and the head: f0 projects, f1 wedges; with tensors η f2 too."""
+        parts = self._parts(orbits)
+        factors, terms = self._factors(parts), _terms(self.algebra)
         if self.algebra.symmetric:
-            return super().profiles(orbits)
-        pair = self._parts(orbits)
-        n = self.algebra.n_grades
-        return pair, self._factors(pair), (0,) * n + (1,) * (len(self.basis) - n)
+            factors = factors[:, :, [j * parts.shape[2] + part for part, j in terms]]
+        return parts, factors, terms
 
     def _parts(self, orbits: Invariants) -> Tensor:
-        """The functions f0, f1 and with tensors f2, masked: (c_out, c_in, 2 or 3, M)."""
+        """The functions f0, f1 and with tensors f2, η f2, masked: (c_out, c_in, 2 or 4, M)."""
         eta = orbits.eta
         shell = scalar_shell(eta, self.position_width)
         parts = run_collapsed(self.network, shell, eta, self._span)
         parts = parts.permute(2, 0, 1).reshape(self.c_out, self.c_in, len(parts), -1)
-        if self.mask_width is None:
-            return parts
-        width = self.mask_width[..., :2]
+        if self.mask_width is not None:
+            width = of_grades(self.mask_width, self._span)
+            parts = parts * scalar_shell(eta, (width + 0.4).unsqueeze(-1))
         if self.algebra.symmetric:
-            width = torch.cat([width, self.mask_width[..., -1:]], -1)
-        return parts * scalar_shell(eta, (width + 0.4).unsqueeze(-1))
+            parts = torch.cat([parts, eta * parts[:, :, 2:]], 2)
+        return parts
 
     def _factors(self, like: Tensor) -> Tensor:
         """The head: constant factors of basis kernels, with tensors of each with each function."""
@@ -276,6 +272,16 @@ def _head_table(algebra: CliffordAlgebra) -> BilinearTable:
 
 def _basis(algebra: CliffordAlgebra) -> SteerableBasis:
     return SteerableBasis(algebra, kinds=KINDS + TENSOR_KINDS * algebra.symmetric)
+
+
+@cache
+def _terms(algebra: CliffordAlgebra) -> Terms:
+    """Function and basis kernel of each column of `_of_path` that is not zero."""
+    n = algebra.n_grades
+    if not algebra.symmetric:
+        return tuple((int(j >= n), j) for j in range(len(_basis(algebra))))
+    columns = zip(*_of_path(algebra), strict=True)
+    return tuple((i % 4, i // 4) for i, column in enumerate(columns) if any(column))
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from itertools import product
 from typing import Any
@@ -104,7 +104,8 @@ def _with_fallback(registered: Entry, given: Options, extra: Mapping[str, Any]) 
         return None if any(key in given for key in extra) else {**given, **extra}
     chosen = given.get("kernel", _default_kernel(registered))
     chosen = {"name": chosen} if isinstance(chosen, str) else dict(chosen)
-    if any(key in chosen for key in kernel):
+    known = {field.name for field in fields(kernel_choice(chosen))}
+    if any(key in chosen or key not in known for key in kernel):
         return None
     return {**given, "kernel": {**chosen, **kernel}}
 

@@ -76,7 +76,7 @@ class GeometricProductLayer(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the path weights with variance 1 / (c_in (dim + 1)), and reset the sublayers."""
+        """Draw the path weights with variance 1 / (c_in grades), and reset the sublayers."""
         nn.init.normal_(self.weight, std=1 / math.sqrt(self.c_in * self.algebra.n_grades))
         for layer in (self.right, self.norm, self.linear):
             if layer is not None:
