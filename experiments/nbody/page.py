@@ -28,7 +28,9 @@ coordinates.
 Every particle is a point, and each sends to the four others. The networks see positions and
 velocities relative to those of the centre, and charges. They predict what is to be added to x + v.
 All forecasts commute with rotations, reflections, translations and a change of the observer's
-velocity. In training all charges of a simulation change their sign at random: forces do not.
+velocity. In training two symmetries of the equations are shown by random changes of simulations:
+all charges change their sign, and lengths and velocities are multiplied by a factor, charges by its
+power 3/2. Without the second, networks learn the training split by heart.
 
 - **gates**: scalars of each channel scale its multivector.
 - **products**: gates with geometric products of multivectors.

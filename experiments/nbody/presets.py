@@ -13,7 +13,7 @@ from experiments.nbody.simulate import PUBLISHED_SIZES, Sizes
 from experiments.nbody.simulate import VERSION as DATA_VERSION
 
 #: Raised when the same plan would give other numbers: old records are then not reused.
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,8 @@ class Setting:
         warmup: part of a training in which the learning rate rises.
         flip: whether all charges of a simulation change their sign at random, which forces do not
             see.
+        scale: standard deviation of the logarithm of a random factor of all lengths and velocities
+            of a simulation. Charges have its power 3/2: then motion is the same, but for its size.
         weight_decay, clip: of AdamW, of the norm of gradients.
         seeds: of each network.
     """
@@ -60,6 +62,7 @@ class Setting:
     checks: int = 64
     warmup: float = 0.02
     flip: bool = True
+    scale: float = 0.3
     weight_decay: float = 1e-4
     clip: float = 1.0
     seeds: int = 5

@@ -20,7 +20,7 @@ from cscnn.networks import calibrate_
 from experiments.nbody.network import ParticleNet, all_pairs
 from experiments.nbody.presets import Trial
 from experiments.nbody.records import Record, Results
-from experiments.nbody.simulate import Samples, open_data
+from experiments.nbody.simulate import Particles, Samples, open_data
 
 #: Simulations that are evaluated together.
 MANY = 500
@@ -111,12 +111,13 @@ class Training:
         generator = torch.Generator().manual_seed(1_000_003 * self.trial.seed + epoch)
         order = torch.randperm(count, generator=generator)
         signs = 1 - 2 * torch.randint(2, (count, 1), generator=generator)
+        logarithms = self.setting.scale * torch.randn(count, generator=generator)
         rows = slice(place * self.setting.batch, (place + 1) * self.setting.batch)
         samples = self.data["train"].select(order[rows])
-        if not self.setting.flip:
-            return samples
-        charges = samples.start.charges * signs[rows]
-        return Samples(samples.start._replace(charges=charges), samples.end)
+        if self.setting.flip:
+            charges = samples.start.charges * signs[rows]
+            samples = Samples(samples.start._replace(charges=charges), samples.end)
+        return scaled(samples, logarithms[rows].exp()) if self.setting.scale else samples
 
     def check(self) -> None:
         """Keep the weights if they are the best ones so far."""
@@ -147,6 +148,19 @@ class Training:
         self.optimizer.load_state_dict(state["optimizer"])
         self.step, self.seconds = state["step"], state["seconds"]
         self.best = Best(**state["best"])
+
+
+def scaled(samples: Samples, factors: Tensor) -> Samples:
+    """The same motion at other sizes: forces q q' / r² are as many times larger as lengths are.
+
+    Args:
+        samples: some simulations.
+        factors: (sets,), of lengths and velocities.
+    """
+    x, v, charges = samples.start
+    each = factors[:, None, None]
+    start = Particles(each * x, each * v, factors[:, None] ** 1.5 * charges)
+    return Samples(start, each * samples.end)
 
 
 def schedule(done: float, warmup: float) -> float:

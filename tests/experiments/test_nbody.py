@@ -19,6 +19,7 @@ from experiments.nbody.presets import CONTENDERS, Contender, Setting, Trial
 from experiments.nbody.records import Results, load
 from experiments.nbody.simulate import (
     Particles,
+    Samples,
     Sizes,
     draw,
     energy,
@@ -28,7 +29,7 @@ from experiments.nbody.simulate import (
     reverse,
     simulate,
 )
-from experiments.nbody.training import Training, run_trial, schedule
+from experiments.nbody.training import Training, run_trial, scaled, schedule
 
 TINY = Sizes(train=12, valid=4, test=4, drawn=14)
 SETTING = Setting(TINY, steps=6, batch=4, checks=3, seeds=1)
@@ -46,6 +47,17 @@ def far_apart() -> Particles:
     apart = (start.positions[:, :, None] - start.positions[:, None]).norm(dim=-1)
     apart += 9 * torch.eye(5)
     return Particles(*(x[apart.amin((1, 2)) > 0.9] for x in start))
+
+
+def test_motion_is_the_same_at_all_sizes() -> None:
+    """The augmentation shows exact solutions; with the charges as they were it would not."""
+    start = far_apart()
+    samples = Samples(start, evolve(start, 200).positions)
+    factors = torch.linspace(0.6, 1.6, len(samples), dtype=torch.float64)
+    larger = scaled(samples, factors)
+    assert (evolve(larger.start, 200).positions - larger.end).abs().max() < 1e-12
+    wrong = larger.start._replace(charges=start.charges)
+    assert (evolve(wrong, 200).positions - larger.end).abs().max() > 1e-3
 
 
 def rotation(seed: int = 0) -> torch.Tensor:
@@ -297,7 +309,7 @@ def test_a_training_learns(data, tmp_path: Path):
 
 
 def test_charges_change_their_signs_in_training(data):
-    plain, flipped = (Training(trial(flip=flip), data) for flip in (False, True))
+    plain, flipped = (Training(trial(flip=flip, scale=0.0), data) for flip in (False, True))
     pairs = [(a._batch(), b._batch()) for a, b in ((plain, flipped), (flipped, flipped))]
     (a, b), (c, d) = pairs
     torch.testing.assert_close(a.end, b.end)
