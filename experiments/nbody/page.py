@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cscnn._util.files import write_text
+from cscnn._util.jsonform import from_json, read_json
 from cscnn._util.progress import duration
 from experiments import archive
 from experiments.markdown import page_text
+from experiments.nbody.beside import FILE, PROGRAM, Comparison
 from experiments.nbody.presets import PUBLISHED
 from experiments.nbody.records import FORMAT, Record, Results
 
@@ -50,8 +52,28 @@ def write_page(results: Results, folder: Path) -> Path:
         raise FileNotFoundError(f"there are no records in {results.out}: run without --draw")
     archive.save(folder / "nbody.json", records, FORMAT)
     file = folder / "nbody.md"
-    write_text(file, page_text([STORY, *_table(results, records), *_notes(results, records)]))
+    lines = [STORY, *_table(results, records), *_notes(results, records), *_beside(folder)]
+    write_text(file, page_text(lines))
     return file
+
+
+def _beside(folder: Path) -> list[str]:
+    """What `experiments.nbody.beside` measured, if it was."""
+    path = folder / FILE
+    if not path.is_file():
+        return []
+    found = from_json(Comparison, read_json(path), str(path))
+    lines = [
+        f"\nThe public code of CGENN was run beside ours on the same machine, on {found.steps} "
+        "batches, with one thread for both. Each has the optimiser of its public command:\n",
+        "| network | parameters | a step | validation error then |",
+        "| --- | --- | --- | --- |",
+    ]
+    for row in found.rows:
+        lines.append(
+            f"| {row.label} | {row.parameters:,} | {1e3 * row.seconds:.0f} ms | {row.valid:.4f} |"
+        )
+    return [*lines, f"\nMade by `{PROGRAM} DIR --steps {found.steps} --page docs`."]
 
 
 def _table(results: Results, records: Sequence[Record]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import sys
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -10,9 +11,10 @@ import numpy as np
 import pytest
 import torch
 
+from cscnn._util.jsonform import write_json
 from cscnn.geometry import Edges
 from experiments.nbody import __main__ as command
-from experiments.nbody import training
+from experiments.nbody import beside, page, training
 from experiments.nbody.network import ParticleNet, all_pairs
 from experiments.nbody.page import write_page
 from experiments.nbody.presets import CONTENDERS, Contender, Setting, Trial
@@ -379,3 +381,42 @@ def test_command_and_page(tmp_path: Path, monkeypatch, capsys):
 def test_bad_arguments(arguments, message, capsys, tmp_path: Path):
     assert command.main([*arguments, "--out", str(tmp_path / "x")]) != 0
     assert message in capsys.readouterr().err
+
+
+PUBLIC = """
+import torch
+
+class NBodyCGGNN(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.times = torch.nn.Parameter(torch.zeros(2))
+
+    def forward(self, batch, step):
+        x, v, products, charges, end, edges = batch
+        assert products.shape == (len(x), 20, 1) and edges.shape == (len(x), 2, 20)
+        i, j = edges[0]
+        assert torch.equal(products[..., 0], charges[:, i, 0] * charges[:, j, 0])
+        loss = (x + self.times[0] * v + self.times[1] * charges - end).square().mean()
+        return loss, {}
+"""
+
+
+def test_public_code_beside_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """With a network in the place of the public one; it gets what that one takes."""
+    for name in [name for name in sys.modules if name.split(".")[0] == "models"]:
+        monkeypatch.delitem(sys.modules, name)
+    checkout = tmp_path / "cgenn"
+    (checkout / "models").mkdir(parents=True)
+    (checkout / "models" / "nbody_cggnn.py").write_text(PUBLIC, encoding="utf-8")
+    found = beside.compare(checkout, 3, tmp_path, "gates", SETTING)
+    ours, theirs = found.rows
+    assert (ours.label, theirs.label) == (CONTENDERS["gates"].label, "CGENN")
+    assert theirs.parameters == 2
+    assert min(ours.seconds, theirs.seconds, ours.valid, theirs.valid) > 0
+    write_json(tmp_path / beside.FILE, found)
+    assert f"| CGENN | 2 | {1e3 * theirs.seconds:.0f} ms |" in "\n".join(page._beside(tmp_path))
+    assert page._beside(checkout) == []
+    sys.modules.pop("models.nbody_cggnn")
+    sys.modules.pop("models")
+    with pytest.raises(FileNotFoundError, match="is no checkout of CGENN"):
+        beside.compare(tmp_path, 3, tmp_path, "gates", SETTING)
