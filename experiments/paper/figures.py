@@ -44,13 +44,17 @@ def _legend(figure: Any, axes: Sequence[Any]) -> None:
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
-    figure.legend(
-        list(entries.values()),
-        list(entries),
-        loc="outside lower center",
-        ncols=min(4, 2 * len(axes)),
-        fontsize=8,
-    )
+    for columns in range(min(4, 2 * len(axes)), 0, -1):
+        legend = figure.legend(
+            list(entries.values()),
+            list(entries),
+            loc="outside lower center",
+            ncols=columns,
+            fontsize=8,
+        )
+        if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
+            return
+        legend.remove()  # it would be cut off
 
 
 def plot_scaling(tasks: ByTask) -> Any:

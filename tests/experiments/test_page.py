@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from cscnn.forecasting.evaluation.results import MotionErrors, SymmetryErrors
+from cscnn.viz.figures import new_figure
 from experiments.paper import PARTS
 from experiments.paper.__main__ import main
+from experiments.paper.figures import _legend
 from experiments.paper.outcomes import Outcome
 from experiments.paper.page import write_page
 from experiments.paper.plan import Trial
@@ -27,6 +29,20 @@ def text_of(results: Results, folder: Path) -> str:
     text = write_page(results, ["sine_gordon"], folder).read_text(encoding="utf-8")
     assert all(len(line) <= 100 or line.startswith(("|", "!")) for line in text.split("\n"))
     return " ".join(text.split())
+
+
+def test_legends_are_not_cut_off() -> None:
+    """Long labels have fewer columns."""
+    for words in (1, 8):
+        figure = new_figure(6.4, 4.2, "constrained")
+        axes = list(figure.subplots(1, 2))
+        for number in range(9):
+            axes[0].plot([0, 1], label=f"network {number} " + words * "of many words ")
+        _legend(figure, axes)
+        (legend,) = figure.legends
+        assert legend.get_window_extent().width <= figure.bbox.width
+        assert len(legend.get_texts()) == 9
+        assert legend._ncols == (4 if words == 1 else 1)
 
 
 @pytest.mark.slow
