@@ -50,7 +50,10 @@ def _parser() -> argparse.ArgumentParser:
         "--jax", type=Path, metavar="DIR", help="checkout of the published JAX code, to compare"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows as JSON")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="also write a page of tables")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE",
+        help="also write a page of tables; with --only, what else is on it is kept",
+    )  # fmt: skip
     add_overwrite(parser)
     parser.add_argument("--debug", action="store_true", help="show the traceback of errors")
     return parser
@@ -94,7 +97,10 @@ def _write(args: argparse.Namespace, measured: Sequence[Benchmark], rows: Sequen
         data = {"machine": machine(), "rows": [asdict(row) for row in rows]}
         write_text(args.json, json.dumps(data, indent=2) + "\n")
     if args.markdown is not None:
-        write_text(args.markdown, report.markdown(measured, rows, machine(), args.repeats))
+        earlier = args.only and args.markdown.is_file()
+        page = args.markdown.read_text(encoding="utf-8") if earlier else ""
+        text = report.markdown(measured, rows, machine(), args.repeats, page)
+        write_text(args.markdown, text)
 
 
 if __name__ == "__main__":

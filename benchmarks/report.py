@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from benchmarks.registry import Benchmark
+from benchmarks.registry import Benchmark, get, names
 from benchmarks.runner import Row
 
 HEADER = (
@@ -61,24 +61,36 @@ def _error(row: Row) -> str:
 
 
 def markdown(
-    chosen: Sequence[Benchmark], rows: Sequence[Row], machine: dict[str, str], repeats: int
+    chosen: Sequence[Benchmark],
+    rows: Sequence[Row],
+    machine: dict[str, str],
+    repeats: int,
+    page: str = "",
 ) -> str:
     """A page with one section per benchmark and the machine it was run on.
 
     Args:
-        chosen: the benchmarks that were run, in the order of the page.
+        chosen: the benchmarks that were run.
         rows: of all of them.
         machine: what the numbers were measured on.
         repeats: timings per variant.
+        page: an earlier one, whose sections of other benchmarks are kept.
     """
-    facts = ", ".join(f"{key} {value}" for key, value in machine.items())
-    parts = ["# Benchmarks", INTRODUCTION.format(repeats=repeats).strip()]
-    parts += [_paragraph(f"Machine: {facts}.")]
+    _, *kept = page.split("\n## ")
+    sections = {section.split("\n", 1)[0]: f"## {section.strip()}" for section in kept}
     for entry in chosen:
         measured = [row for row in rows if row.benchmark == entry.name]
-        parts += [f"## {entry.title}", _paragraph(f"{entry.reading} {entry.missing()}")]
-        parts += ["\n".join(_table(measured))] if measured else []
-    return "\n\n".join(parts) + "\n"
+        sections[entry.title] = _section(entry, measured, machine)
+    parts = ["# Benchmarks", INTRODUCTION.format(repeats=repeats).strip()]
+    titles = [get(name).title for name in names()]
+    return "\n\n".join([*parts, *(sections[t] for t in titles if t in sections)]) + "\n"
+
+
+def _section(entry: Benchmark, rows: Sequence[Row], machine: dict[str, str]) -> str:
+    facts = ", ".join(f"{key} {value}" for key, value in machine.items())
+    parts = [f"## {entry.title}", _paragraph(f"{entry.reading} {entry.missing()}")]
+    parts += ["\n".join(_table(rows))] if rows else []
+    return "\n\n".join([*parts, _paragraph(f"Machine: {facts}.")])
 
 
 def _paragraph(text: str) -> str:

@@ -31,6 +31,18 @@ def test_every_benchmark_has_a_section_in_order(benchmarks):
     assert not [line for line in page.splitlines() if len(line) > 100]
 
 
+def test_sections_of_other_benchmarks_are_kept(benchmarks):
+    page = page_of(benchmarks)
+    row = Row(benchmarks[1].name, "a case", "ours", 1.0, 0.0, 1.0, 0, None, "")
+    newer = report.markdown(benchmarks[1:2], [row], {"processor": "slide rule"}, 10, page)
+    before, after = (text.split("\n## ") for text in (page, newer))
+    assert len(before) == len(after)
+    assert [i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b] == [2]
+    assert "Machine: processor slide rule." in after[2]
+    assert "| 1000.00 ms |" in after[2]
+    assert "abacus" in after[3]
+
+
 def test_the_order_is_from_products_to_trainings(benchmarks):
     order = ["geometric_product", "kernel", "conv", "points", "model", "training", "trajectory"]
     names = [entry.name for entry in benchmarks]
