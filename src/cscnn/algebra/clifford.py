@@ -9,7 +9,7 @@ from torch import Tensor
 
 from cscnn._util.checks import check_int
 from cscnn.algebra import functions, group, tensors
-from cscnn.algebra.bilinear import bilinear
+from cscnn.algebra.bilinear import BilinearTable, bilinear
 from cscnn.algebra.blades import blade_name, check_metric, ordered_blades
 from cscnn.algebra.checks import check_dtype, same_device
 from cscnn.algebra.constants import constant
@@ -186,6 +186,10 @@ class CliffordAlgebra:
         Commutes with ρ(g) up to the sign of det g, as the dual does.
         """
         return self.undual(self.wedge(self.dual(x), self.dual(y)))
+
+    def product_table(self, product: str = "geometric") -> BilinearTable:
+        """The terms of a product, to run in other ways than `bilinear` chooses."""
+        return self._tables[product]
 
     def _product(self, product: str, x: Tensor, y: Tensor) -> Tensor:
         self.check(x)
