@@ -9,7 +9,7 @@ from torch import Tensor
 
 from cscnn._util.checks import check_int
 from cscnn.algebra import functions, group, tensors
-from cscnn.algebra.bilinear import BilinearTable, bilinear
+from cscnn.algebra.bilinear import bilinear
 from cscnn.algebra.blades import blade_name, check_metric, ordered_blades
 from cscnn.algebra.checks import check_dtype, same_device
 from cscnn.algebra.constants import constant
@@ -71,7 +71,7 @@ class CliffordAlgebra:
         self.runs: tuple[int, ...] = runs(self.grade_sizes, self.dim)
         self.paths: tuple[tuple[int, int, int], ...] = paths(self.metric, symmetric)
         products = PRODUCTS if symmetric else PRODUCTS[:-1]
-        self._tables = {name: product_table(self.metric, symmetric, name) for name in products}
+        self.tables = {name: product_table(self.metric, symmetric, name) for name in products}
         self._signs = sign_vectors(self.metric, symmetric)
         self.form: tuple[int, ...] = self._signs["form"]  # η_A = <e_A, e_A> for each blade A
 
@@ -187,14 +187,10 @@ class CliffordAlgebra:
         """
         return self.undual(self.wedge(self.dual(x), self.dual(y)))
 
-    def product_table(self, product: str = "geometric") -> BilinearTable:
-        """The terms of a product, to run in other ways than `bilinear` chooses."""
-        return self._tables[product]
-
     def _product(self, product: str, x: Tensor, y: Tensor) -> Tensor:
         self.check(x)
         self.check(y, "y")
-        return bilinear(x, y, self._tables[product])
+        return bilinear(x, y, self.tables[product])
 
     def left_matrix(self, x: Tensor) -> Tensor:
         """L(x) with L(x) y = x y for all y: (..., n_blades) -> (..., n_blades, n_blades)."""

@@ -46,7 +46,8 @@ def normed_gate_by_planes(
         m = (m / (1 + _size(m, algebra)).unsqueeze(1)).to(dtype)
         y = y + weight[:, grades].T.unsqueeze(-1) * _product(u, m, algebra)
     y = y.transpose(1, 2).contiguous()  # the order that convolutions take
-    return y.unflatten(3, x.shape[2:-1]).movedim(2, -1)
+    # A copy that costs nothing once it is fused: views have guards on what they are views of.
+    return y.unflatten(3, x.shape[2:-1]).movedim(2, -1).clone()
 
 
 def _to_planes(x: Tensor) -> Tensor:
@@ -68,5 +69,5 @@ def _size(x: Tensor, algebra: CliffordAlgebra) -> Tensor:
 
 def _product(x: Tensor, y: Tensor, algebra: CliffordAlgebra) -> Tensor:
     """The geometric product of fields (batch, blades, channels, points)."""
-    table = algebra.product_table()
+    table = algebra.tables["geometric"]
     return torch.stack(unrolled_planes(x.unbind(1), y.unbind(1), table, (0, 1, 2)), 1)

@@ -154,49 +154,47 @@ def _fused(
     steps: Steps,
 ) -> Tensor:
     """On fields, see `plain`."""
-    other = None if shortcut is None else to_planes(shortcut)
-    y: Tensor = _Fused.apply(to_planes(x), other, mix, weight, algebra, steps)
-    return from_planes(y, like=x)
+    y: Tensor = _Fused.apply(x, shortcut, mix, weight, algebra, steps)
+    return y
 
 
 class _Fused(torch.autograd.Function):
-    """`plain` on planes (batch, channels, blades, points)."""
+    """`plain` by hand-written passes over planes (batch, channels, blades, points)."""
 
     @staticmethod
     def forward(
         ctx: Any,
-        planes: Tensor,
+        x: Tensor,
         shortcut: Tensor | None,
         mix: Tensor | None,
         weight: Tensor | None,
         algebra: CliffordAlgebra,
         steps: Steps,
     ) -> Tensor:
-        ctx.save_for_backward(planes, shortcut, mix, weight)
+        ctx.save_for_backward(x, shortcut, mix, weight)
         ctx.algebra, ctx.steps = algebra, steps
-        y = torch.empty(planes.shape, dtype=planes.dtype)
+        y = _room(x)
         weights = _per_blade(mix, weight, algebra)
-        for x, z, out in _parts(planes, shortcut, y):
+        for part, z, out in _parts(x, shortcut, y):
             if not steps.gate:
-                passes.Norm(x, algebra).forward(out, z)
+                passes.Norm(part, algebra).forward(out, z)
                 continue
-            normed, _ = _normed(x, z, algebra, steps)
+            normed, _ = _normed(part, z, algebra, steps)
             _gate(normed, weights, algebra).forward(out)
-        return y
+        return y.contiguous() if x.stride(-1) == 1 else y
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         inputs, algebra, steps = ctx.saved_tensors, ctx.algebra, ctx.steps
-        planes, shortcut, mix, weight = inputs
+        field, shortcut, mix, weight = inputs
         if torch.is_grad_enabled():  # derivatives of derivatives
-            other = None if shortcut is None else shortcut.movedim(2, -1)
-            y = plain(planes.movedim(2, -1), other, mix, weight, algebra, steps)
-            return *gradients(y, inputs, grad.movedim(2, -1)), None, None
-        by_x = torch.empty(planes.shape, dtype=planes.dtype)
-        by_shortcut = None if shortcut is None else torch.empty_like(by_x)
+            y = plain(field, shortcut, mix, weight, algebra, steps)
+            return *gradients(y, inputs, grad), None, None
+        by_x = _room(field)
+        by_shortcut = None if shortcut is None else _room(field)
         weights = _per_blade(mix, weight, algebra)
         by_weights = [torch.zeros_like(t) for t in weights]
-        for x, z, g, to_x, to_z in _parts(planes, shortcut, grad, by_x, by_shortcut):
+        for x, z, g, to_x, to_z in _parts(field, shortcut, grad, by_x, by_shortcut):
             if not steps.gate:
                 passes.Norm(x, algebra).backward(g, to_x)
                 continue
@@ -234,11 +232,16 @@ def _gate(x: Tensor, weights: tuple[Tensor, ...], algebra: CliffordAlgebra) -> p
     return passes.ProductGate(x, mix, weight, algebra)
 
 
-def _parts(*planes: Tensor | None) -> Iterator[tuple[Any, ...]]:
-    """Parts (blades, batch, channels, points) of tensors (batch, channels, blades, points).
+def _room(x: Tensor) -> Tensor:
+    """An empty field of the shape of x, in planes, and no view: compilers look where views are."""
+    last = x.dim() - 1
+    order = (1, last, 0) if x.dim() == 3 else (0, 1, last, *range(2, last))
+    return torch.empty_permuted(x.shape, order, dtype=x.dtype)
 
-    None has None for its parts.
-    """
+
+def _parts(*fields: Tensor | None) -> Iterator[tuple[Any, ...]]:
+    """Parts (blades, batch, channels, points) of fields, in turn; None has None for its parts."""
+    planes = [t if t is None else to_planes(t) for t in fields]
     assert planes[0] is not None
     batch, channels, _, points = planes[0].shape
     samples = _equal_steps(batch, PART // (channels * points))

@@ -182,7 +182,7 @@ class ProductGate(Gate):
         roles: tuple[int, int, int],
     ) -> Tensor:
         """The geometric product, or its adjoints, see `cscnn.algebra.bilinear`."""
-        fill_planes(left, right, out.unbind(), self.algebra.product_table(), roles)
+        fill_planes(left, right, out.unbind(), self.algebra.tables["geometric"], roles)
         return out
 
     def _product(self) -> Tensor:
