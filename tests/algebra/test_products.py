@@ -200,7 +200,7 @@ def test_naive_multiplication_of_generators(metric, generator):
 @pytest.mark.parametrize("kind", ["geometric", "wedge", "left_contraction"])
 def test_all_ways_are_equal_in_every_role(metric, kind, generator):
     algebra = CliffordAlgebra(metric)
-    table = algebra._tables[kind]
+    table = algebra.tables[kind]
     x, y = draw(algebra, generator, 7), draw(algebra, generator, 7)
     for roles in table.rounds:
         expected = gathered(x, y, table, roles)

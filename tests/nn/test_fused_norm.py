@@ -5,8 +5,7 @@ import torch
 
 from cscnn import CliffordAlgebra
 from cscnn.nn.functional import LARGE, layer_norm
-from cscnn.nn.fused import can_fuse
-from cscnn.nn.fused_norm import fused_layer_norm
+from cscnn.nn.fused import can_fuse, fused_layer_norm
 from cscnn.testing import assert_equivariant, relative_error
 
 PLANE, SPACE, MINKOWSKI = CliffordAlgebra((1, 1)), CliffordAlgebra((1, 1, 1)), (1, -1, -1)

@@ -102,3 +102,10 @@ def add_products_(
 ) -> None:
     """totals[i] += factors[i] xs[i] ys[i], in place, in one call."""
     torch._foreach_addcmul_(totals, xs, ys, factors)
+
+
+def sigmoid_slope_(grad: Tensor, sigmoid: Tensor) -> Tensor:
+    """grad *= sigmoid (1 - sigmoid), in one pass."""
+    result = torch.ops.aten.sigmoid_backward.grad_input(grad, sigmoid, grad_input=grad)
+    assert isinstance(result, Tensor)
+    return result

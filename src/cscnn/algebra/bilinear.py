@@ -20,7 +20,7 @@ The derivative of a bilinear map is again bilinear with the roles of the slots e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import permutations
 from typing import Any
 
@@ -284,11 +284,25 @@ def by_planes(x: Tensor, y: Tensor, table: BilinearTable, roles: tuple[int, int,
     """One multiply-add per term, each over the coefficient planes of all points at once."""
     z = table.empty(x, roles[0], roles[2])
     xs, ys, zs = (table.planes(t, slot) for t, slot in zip((x, y, z), roles, strict=True))
+    fill_planes(xs, ys, zs, table, roles)
+    return z
+
+
+def fill_planes(
+    xs: Sequence[Tensor],
+    ys: Sequence[Tensor],
+    zs: Sequence[Tensor],
+    table: BilinearTable,
+    roles: tuple[int, int, int],
+) -> None:
+    """`by_planes` into planes that are there already."""
     first, *others = table.rounds[roles]
+    nothing = zs[0].new_zeros(())
     for a, b, c, coefficient in first:
-        torch.mul(xs[a], ys[b], out=zs[c])
-        if coefficient != 1:
-            zs[c].mul_(coefficient)
+        if coefficient == 1:
+            torch.mul(xs[a], ys[b], out=zs[c])
+        else:
+            torch.addcmul(nothing, xs[a], ys[b], value=float(coefficient), out=zs[c])
     for c in set(range(len(zs))) - {term[2] for term in first}:
         zs[c].zero_()
     for terms in others:
@@ -298,7 +312,6 @@ def by_planes(x: Tensor, y: Tensor, table: BilinearTable, roles: tuple[int, int,
             [ys[b] for _, b, _, _ in terms],
             [float(coefficient) for _, _, _, coefficient in terms],
         )
-    return z
 
 
 def by_blocks(x: Tensor, y: Tensor, table: BilinearTable, roles: tuple[int, int, int]) -> Tensor:
@@ -325,10 +338,21 @@ def _shared(y: Tensor) -> bool:
 
 def unrolled(x: Tensor, y: Tensor, table: BilinearTable, roles: tuple[int, int, int]) -> Tensor:
     """One sum of products per output blade, without in-place operations."""
-    left, right, coefficients = table.padded[roles]
     xs, ys = table.planes(x, roles[0]), table.planes(y, roles[1])
+    planes = unrolled_planes(xs, ys, table, roles)
+    if table.slot_axes(roles[0]) == table.slot_axes(roles[2]) == 1:
+        # With the blades where x has them in memory, the fused loop runs along the innermost axis.
+        place = _place_of_blades(x)
+        return torch.stack(planes, place).movedim(place, -1)
+    return table.shaped(torch.stack(planes, -1), roles[2])
+
+
+def unrolled_planes(
+    xs: Sequence[Tensor], ys: Sequence[Tensor], table: BilinearTable, roles: tuple[int, int, int]
+) -> list[Tensor]:
+    """`unrolled` from and to one tensor for each blade."""
     planes = []
-    for row in zip(left, right, coefficients, strict=True):
+    for row in zip(*table.padded[roles], strict=True):
         total = torch.zeros_like(xs[0])
         for a, b, coefficient in zip(*row, strict=True):
             if coefficient == 1:
@@ -338,8 +362,4 @@ def unrolled(x: Tensor, y: Tensor, table: BilinearTable, roles: tuple[int, int, 
             elif coefficient:
                 total = total + coefficient * (xs[a] * ys[b])
         planes.append(total)
-    if table.slot_axes(roles[0]) == table.slot_axes(roles[2]) == 1:
-        # With the blades where x has them in memory, the fused loop runs along the innermost axis.
-        place = _place_of_blades(x)
-        return torch.stack(planes, place).movedim(place, -1)
-    return table.shaped(torch.stack(planes, -1), roles[2])
+    return planes

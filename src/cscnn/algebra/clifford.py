@@ -72,7 +72,7 @@ class CliffordAlgebra:
         self.runs: tuple[int, ...] = runs(self.grade_sizes, self.dim)
         self.paths: tuple[tuple[int, int, int], ...] = paths(self.metric, symmetric)
         products = PRODUCTS if symmetric else PRODUCTS[:-1]
-        self._tables = {name: product_table(self.metric, symmetric, name) for name in products}
+        self.tables = {name: product_table(self.metric, symmetric, name) for name in products}
         self._signs = sign_vectors(self.metric, symmetric)
         self.form: tuple[int, ...] = self._signs["form"]  # η_A = <e_A, e_A> for each blade A
 
@@ -192,7 +192,7 @@ class CliffordAlgebra:
     def _product(self, product: str, x: Tensor, y: Tensor) -> Tensor:
         self.check(x)
         self.check(y, "y")
-        return bilinear(x, y, self._tables[product])
+        return bilinear(x, y, self.tables[product])
 
     def left_matrix(self, x: Tensor) -> Tensor:
         """L(x) with L(x) y = x y for all y: (..., n_blades) -> (..., n_blades, n_blades)."""

@@ -10,10 +10,11 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from cscnn._util.checks import check_choice, check_int
+from cscnn._util.torch_private import forward_hooks, global_hooks
 from cscnn.algebra import CliffordAlgebra
 from cscnn.nn import MVGELU, MVLayerNorm, MVLinear
 from cscnn.nn.functional import check_field
-from cscnn.nn.fused import product_gate
+from cscnn.nn.fused import normed_gate, product_gate
 
 ACTIVATIONS = ("gate", "product")
 
@@ -45,6 +46,28 @@ class ProductGate(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         check_field(x, self.algebra, self.mix.c_in, self.weight)
         return product_gate(x, self.mix.weight, self.weight, self.algebra)
+
+
+def normed_activation(
+    x: Tensor, norm: nn.Module, act: nn.Module, shortcut: Tensor | None = None
+) -> Tensor:
+    """act(norm(x) + shortcut), one operation for the layers of our networks."""
+    if isinstance(norm, MVLayerNorm) and norm.absolute and _nobody_looks(norm, act):
+        check_field(x, norm.algebra)
+        if isinstance(act, ProductGate):
+            check_field(x, act.algebra, act.mix.c_in, act.weight)
+            return normed_gate(x, act.algebra, (act.mix.weight, act.weight), shortcut)
+        if isinstance(act, MVGELU) and act.approximate == "tanh":
+            return normed_gate(x, act.algebra, None, shortcut)
+    y = norm(x)
+    y = act(y if shortcut is None else shortcut + y)
+    assert isinstance(y, Tensor)
+    return y
+
+
+def _nobody_looks(*modules: nn.Module) -> bool:
+    """Whether what is between modules may stay unknown, because no hooks wait for it."""
+    return not (any(d for module in modules for d in forward_hooks(module)) or global_hooks())
 
 
 class ResidualBlock(nn.Module):
@@ -96,11 +119,8 @@ class CSBlock(ResidualBlock):
         self.acts = nn.ModuleList(acts)
 
     def compute(self, x: Tensor, *edges: Any) -> Tensor:
-        y = self.acts[0](self.norms[0](self.convs[0](x, *edges)))
-        y = self.norms[1](self.convs[1](y, *edges))
-        z = self.acts[1](x + y)
-        assert isinstance(z, Tensor)
-        return z
+        y = normed_activation(self.convs[0](x, *edges), self.norms[0], self.acts[0])
+        return normed_activation(self.convs[1](y, *edges), self.norms[1], self.acts[1], x)
 
 
 class PreActivationBlock(ResidualBlock):
@@ -129,10 +149,11 @@ class PreActivationBlock(ResidualBlock):
         self.norm = MVLayerNorm(algebra, absolute=True) if norm else nn.Identity()
 
     def compute(self, x: Tensor, *edges: Any) -> Tensor:
-        y = x
-        for act, conv in zip(self.acts, self.convs, strict=True):
-            y = self.norm(conv(act(y), *edges))
-        return x + y
+        y = self.convs[0](self.acts[0](x), *edges)
+        y = self.convs[1](normed_activation(y, self.norm, self.acts[1]), *edges)
+        z = x + self.norm(y)
+        assert isinstance(z, Tensor)
+        return z
 
 
 def recompute_blocks(network: nn.Module, recompute: bool = True) -> None:

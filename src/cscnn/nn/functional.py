@@ -127,7 +127,7 @@ GELU_SCALE = math.sqrt(8 / math.pi)
 GELU_CUBE = 0.044715 * GELU_SCALE
 
 
-def _scale(x: Tensor) -> Tensor:
+def scale_of(x: Tensor) -> Tensor:
     """1, or SHRINK for a field with large numbers or NaN."""
     bound = torch.linalg.vector_norm(x.detach())  # unlike the maximum, known for empty fields
     return torch.where(bound <= LARGE, 1.0, SHRINK).to(x.dtype)
@@ -144,7 +144,7 @@ def _grade_squares(x: Tensor, algebra: CliffordAlgebra, scale: Tensor) -> Tensor
     return torch.stack([grade.sum(-1) for grade in terms])
 
 
-def _smooth_root(squares: Tensor, scale: Tensor) -> Tensor:
+def smooth_root(squares: Tensor, scale: Tensor) -> Tensor:
     """sqrt(max(q, 0.01)) for q given times scale²; the largest number there is for infinite q.
 
     The published code takes (max(q, 0.01)^2 + 1e-16)^(1/4), the same to within 3e-13.
@@ -163,10 +163,10 @@ def smooth_norm(x: Tensor, algebra: CliffordAlgebra, absolute: bool = False) -> 
     Shape:
         (..., blades) -> (...)
     """
-    scale = _scale(x)
+    scale = scale_of(x)
     if absolute and any(sign < 0 for sign in algebra.metric):
-        return _smooth_root(_grade_squares(x, algebra, scale).abs().sum(0), scale)
-    return _smooth_root(_square_terms(x, algebra, scale).sum(-1), scale)
+        return smooth_root(_grade_squares(x, algebra, scale).abs().sum(0), scale)
+    return smooth_root(_square_terms(x, algebra, scale).sum(-1), scale)
 
 
 def widened(x: Tensor) -> Tensor:
@@ -182,9 +182,9 @@ def grade_norm(x: Tensor, factor: Tensor, algebra: CliffordAlgebra) -> Tensor:
         factor: (channels, grades); large values normalise fully, small ones not at all.
     """
     dtype, x = x.dtype, widened(x)
-    scale = _scale(x)
+    scale = scale_of(x)
     # (grades, batch, channels, *space)
-    sizes = _smooth_root(_grade_squares(x, algebra, scale), scale)
+    sizes = smooth_root(_grade_squares(x, algebra, scale), scale)
     strength = factor.sigmoid().T.reshape(algebra.n_grades, 1, -1, *(1,) * (x.dim() - 3))
     divisor = strength * (sizes - 1) + (1 + 1e-6)
     y = x / divisor[constant(algebra.grades, torch.int64, x.device)].movedim(0, -1)

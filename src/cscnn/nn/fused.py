@@ -1,25 +1,14 @@
-"""`product_gate`: a gate and a geometric product as one operation, for CPUs.
+"""Layer norm, gate and product of multivectors as one operation, for CPUs.
 
-Written as modules it is some hundred passes over the field in training, most of them for
-derivatives. Here the backward pass is written by hand. It computes the mixed channels again
-instead of storing them, and all passes run over planes: one blade of all channels and points, in
-the order (batch, blades, channels, points) in memory.
-
-With m = mix(x), s = |m| (see `smooth_norm`) and r = 1 / (1 + s)
-
-    y = Φ(x^(0)) x + w r (x m),
-
-and for the derivative g of a loss by y, with t = w r g,
-
-    by m:  h = x ⌟ t - r (m·h') m / s  where h' = x ⌟ t and ⌟ is the adjoint of the product,
-    by x:  Φ g + Φ' (g·x) e_0 + t ⌞ m + mixᵀ(h).
-
-A mix of x and x I is one of twice as many channels.
+The backward pass is written by hand and computes again what the forward pass had, so that nothing
+but the input is stored. Both work on parts of the field that fit into the cache: the formulas and
+the passes are in `cscnn.nn.passes`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -31,20 +20,41 @@ from cscnn._util.torch_private import (
     tracing,
 )
 from cscnn.algebra import CliffordAlgebra
-from cscnn.algebra.bilinear import by_planes
-from cscnn.algebra.tables import product_table
+from cscnn.nn import passes
+from cscnn.nn.compiled import normed_gate_by_planes
 from cscnn.nn.functional import (
-    GELU_CUBE,
-    GELU_SCALE,
     LARGE,
-    SMALLEST_SQUARE,
     from_planes,
     gate,
+    layer_norm,
     mix_channels,
     smooth_norm,
     to_planes,
     widened,
 )
+from cscnn.nn.scratch import empty_like, scratch
+
+#: Entries of a plane in each part of a field: a call takes longer than its work on fewer, and
+#: more leave the cache (measured).
+PART = 1 << 17
+
+
+class Steps(NamedTuple):
+    """What one operation does: a gate has a product if there are weights for it."""
+
+    norm: bool
+    gate: bool
+
+
+def fused_layer_norm(x: Tensor, algebra: CliffordAlgebra, absolute: bool = False) -> Tensor:
+    """The same as `layer_norm`, by hand-written passes where they apply, see `can_fuse`.
+
+    In spacetime these are for ``absolute`` alone.
+    """
+    definite = min(algebra.metric) > 0
+    if not ((definite or absolute) and can_fuse(x)):
+        return layer_norm(x, algebra, absolute)
+    return _fused(x, None, None, None, algebra, Steps(norm=True, gate=False))
 
 
 def product_gate(x: Tensor, mix: Tensor, weight: Tensor, algebra: CliffordAlgebra) -> Tensor:
@@ -59,14 +69,55 @@ def product_gate(x: Tensor, mix: Tensor, weight: Tensor, algebra: CliffordAlgebr
         weight: (channels, grades).
         algebra: the Clifford algebra.
     """
+    steps = Steps(norm=False, gate=True)
     if not can_fuse(x, mix):
+        return plain(x, None, mix, weight, algebra, steps)
+    return _fused(x, None, mix, weight, algebra, steps)
+
+
+def normed_gate(
+    x: Tensor,
+    algebra: CliffordAlgebra,
+    product: tuple[Tensor, Tensor] | None = None,
+    shortcut: Tensor | None = None,
+) -> Tensor:
+    """The gate, or product gate, of layer_norm(x) + shortcut; the norm is by absolute squares.
+
+    Args:
+        x: field (batch, channels, *space, blades).
+        algebra: the Clifford algebra.
+        product: mix and weight of `product_gate`.
+        shortcut: field of the shape of x.
+    """
+    mix, weight = product or (None, None)
+    steps = Steps(norm=True, gate=True)
+    if not (can_fuse(x, mix) and (shortcut is None or can_fuse(shortcut, mix))):
+        return plain(x, shortcut, mix, weight, algebra, steps)
+    return _fused(x, shortcut, mix, weight, algebra, steps)
+
+
+def plain(
+    x: Tensor,
+    shortcut: Tensor | None,
+    mix: Tensor | None,
+    weight: Tensor | None,
+    algebra: CliffordAlgebra,
+    steps: Steps,
+) -> Tensor:
+    """The same by operations that torch knows: the reference, and for all that cannot be fused."""
+    if torch.compiler.is_compiling() and steps.gate and x.dim() > 3 and x.stride(-1) != 1:
+        return normed_gate_by_planes(x, shortcut, mix, weight, algebra, steps.norm)
+    if steps.norm:
+        x = layer_norm(x, algebra, absolute=True)
+    if shortcut is not None:
+        x = shortcut + x
+    if mix is not None and weight is not None:
         return plain_product_gate(x, mix, weight, algebra)
-    y: Tensor = _ProductGate.apply(to_planes(x), mix, weight, algebra)
-    return from_planes(y, like=x)
+    return gate(x) if steps.gate else x
 
 
 def plain_product_gate(x: Tensor, mix: Tensor, weight: Tensor, algebra: CliffordAlgebra) -> Tensor:
-    """The same by operations that torch knows: the reference, and for all that cannot be fused."""
+    """`product_gate` by operations that torch knows."""
     mixed = from_planes(mix_channels(to_planes(x), mix, algebra), like=x)
     size = smooth_norm(widened(mixed), algebra, absolute=True).unsqueeze(-1)
     product = algebra.geometric_product(x, (mixed / (1 + size)).to(x.dtype))
@@ -94,163 +145,145 @@ def can_fuse(x: Tensor, mix: Tensor | None = None) -> bool:
     return x.numel() > 0 and float(bound) <= LARGE
 
 
-class _Passes:
-    """What forward and backward pass share.
-
-    Args:
-        planes: (batch, channels, blades, points).
-        mix, weight: see `product_gate`.
-        algebra: the Clifford algebra.
-    """
-
-    def __init__(self, planes: Tensor, mix: Tensor, weight: Tensor, algebra: CliffordAlgebra):
-        self.algebra, self.grades = algebra, list(algebra.grades)
-        self.batch, self.channels, self.blades, self.points = planes.shape
-        self.x = planes.transpose(1, 2).contiguous()  # (batch, blades, channels, points)
-        per_blade = mix[..., self.grades].permute(2, 0, 1).repeat(self.batch, 1, 1)
-        self.mix = per_blade  # (batch * blades, channels, channels or twice as many)
-        self.special = mix.shape[1] > self.channels
-        self.mixed = self._with_undual() if self.special else self.x
-        self.m = torch.bmm(per_blade, self.mixed.flatten(0, 1)).view_as(self.x)
-        self.weight = weight[:, self.grades].T.unsqueeze(-1)  # (blades, channels, 1)
-        self.squares = sum_of_squares(self.m, algebra)
-        self.size = self.squares[-1].clamp(SMALLEST_SQUARE).sqrt_()
-        self.share = (1 + self.size).reciprocal_()  # r
-        self.phi = self._phi()
-
-    def _with_undual(self) -> Tensor:
-        """x and x I, as twice as many channels."""
-        return torch.cat([self.x, self.algebra.undual(self.x.movedim(1, -1)).movedim(-1, 1)], 2)
-
-    def _phi(self) -> Tensor:
-        scalar = self.x[:, 0]
-        return (scalar.square().mul_(GELU_CUBE).add_(GELU_SCALE)).mul_(scalar).sigmoid_()
-
-    def phi_slope(self) -> Tensor:
-        """Derivative of Φ by the scalar part."""
-        slope = self.x[:, 0].square().mul_(3 * GELU_CUBE).add_(GELU_SCALE)
-        return slope.mul_(self.phi).mul_(1 - self.phi)
-
-    def product(self, left: Tensor, right: Tensor, roles: tuple[int, int, int]) -> Tensor:
-        """The geometric product, or its adjoints, see `cscnn.algebra.bilinear`."""
-        table = product_table(self.algebra.metric, self.algebra.symmetric, "geometric")
-        return by_planes(left.movedim(1, -1), right.movedim(1, -1), table, roles).movedim(-1, 1)
-
-    def forward(self) -> Tensor:
-        """(batch, channels, blades, points)"""
-        product = self.product(self.x, self.m, (0, 1, 2)).mul_(self.share.unsqueeze(1))
-        y = self.x.new_empty(self.batch, self.channels, self.blades, self.points)
-        result = y.transpose(1, 2)
-        torch.mul(self.x, self.phi.unsqueeze(1), out=result)
-        result.addcmul_(product, self.weight)
-        return y
-
-    def backward(self, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Derivatives by planes, mix and weight."""
-        grad = grad.transpose(1, 2).contiguous()
-        share = grad * self.share.unsqueeze(1)
-        product = self.product(self.x, self.m, (0, 1, 2))
-        by_weight = product.mul_(share).sum((0, -1))  # (blades, channels)
-        t = share.mul_(self.weight)
-        by_x = self.product(t, self.m, (2, 1, 0))
-        h = self.product(t, self.x, (2, 0, 1))
-        self._subtract_slope_of_share(h)
-        flat = h.flatten(0, 1)
-        by_x.flatten(0, 1).baddbmm_(self.mix[..., : self.channels].mT, flat)
-        if self.special:
-            by_undual = torch.bmm(self.mix[..., self.channels :].mT, flat).view_as(self.x)
-            # The adjoint of a permutation with signs is its inverse.
-            by_x += self.algebra.dual(by_undual.movedim(1, -1)).movedim(-1, 1)
-        by_mix = torch.bmm(flat, self.mixed.flatten(0, 1).mT)
-        by_mix = by_mix.unflatten(0, (self.batch, self.blades)).sum(0)
-        by_x[:, 0].addcmul_(dot(grad, self.x), self.phi_slope())
-        by_planes_ = self.x.new_empty(self.batch, self.channels, self.blades, self.points)
-        torch.addcmul(by_x, grad, self.phi.unsqueeze(1), out=by_planes_.transpose(1, 2))
-        return by_planes_, self._by_grade(by_mix).permute(1, 2, 0), self._by_grade(by_weight).T
-
-    def _subtract_slope_of_share(self, h: Tensor) -> None:
-        """h -= r (m·h) ds/dm, zero where the norm is bounded below."""
-        factor = dot(self.m, h).mul_(self.share).div_(self.size)
-        factor.masked_fill_(self.squares[-1] <= SMALLEST_SQUARE, 0)
-        subtract_slope_(h, self.m, factor, self.squares, self.algebra)
-
-    def _by_grade(self, per_blade: Tensor) -> Tensor:
-        """Sums over the blades of each grade: (blades, ...) -> (grades, ...)."""
-        result = per_blade.new_zeros(self.algebra.n_grades, *per_blade.shape[1:])
-        index = torch.tensor(self.grades, device=per_blade.device)
-        return result.index_add_(0, index, per_blade)
+def _fused(
+    x: Tensor,
+    shortcut: Tensor | None,
+    mix: Tensor | None,
+    weight: Tensor | None,
+    algebra: CliffordAlgebra,
+    steps: Steps,
+) -> Tensor:
+    """On fields, see `plain`."""
+    y: Tensor = _Fused.apply(x, shortcut, mix, weight, algebra, steps)
+    return y
 
 
-def dot(x: Tensor, y: Tensor, signs: tuple[int, ...] | None = None) -> Tensor:
-    """Sum over blades of sign x y: (batch, blades, channels, points) -> without the blades."""
-    signs = signs or (1,) * x.shape[1]
-    total = x[:, 0] * y[:, 0]
-    if signs[0] < 0:
-        total.neg_()
-    for blade, sign in enumerate(signs[1:], 1):
-        total.addcmul_(x[:, blade], y[:, blade], value=sign)
-    return total
-
-
-def sum_of_squares(x: Tensor, algebra: CliffordAlgebra) -> list[Tensor]:
-    """<x_k, x_k> for each grade in spacetime, and last the sum of their absolute values.
-
-    Args:
-        x: (batch, blades, channels, points).
-        algebra: the Clifford algebra.
-    """
-    if min(algebra.metric) > 0:
-        return [dot(x, x)]
-    grades = [algebra.grade_slice(k) for k in range(algebra.n_grades)]
-    parts = [dot(x[:, k], x[:, k], algebra.form[k]) for k in grades]
-    total = parts[0].abs()
-    for part in parts[1:]:
-        total += part.abs()
-    return [*parts, total]
-
-
-def subtract_slope_(
-    h: Tensor, x: Tensor, factor: Tensor, squares: list[Tensor], algebra: CliffordAlgebra
-) -> None:
-    """h -= factor s ds/dx, s the norm of x: its blades with the signs of their grades' squares.
-
-    Args:
-        h, x: (batch, blades, channels, points).
-        factor: (batch, channels, points).
-        squares: of x, see `sum_of_squares`.
-        algebra: the Clifford algebra.
-    """
-    if min(algebra.metric) > 0:
-        h.addcmul_(x, factor.unsqueeze(1), value=-1)
-        return
-    for blade, (grade, sign) in enumerate(zip(algebra.grades, algebra.form, strict=True)):
-        signed = factor * squares[grade].sign()
-        h[:, blade].addcmul_(x[:, blade], signed, value=-sign)
-
-
-class _ProductGate(torch.autograd.Function):
-    """`product_gate` on planes (batch, channels, blades, points)."""
+class _Fused(torch.autograd.Function):
+    """`plain` by hand-written passes over planes (batch, channels, blades, points)."""
 
     @staticmethod
     def forward(
-        ctx: Any, planes: Tensor, mix: Tensor, weight: Tensor, algebra: CliffordAlgebra
+        ctx: Any,
+        x: Tensor,
+        shortcut: Tensor | None,
+        mix: Tensor | None,
+        weight: Tensor | None,
+        algebra: CliffordAlgebra,
+        steps: Steps,
     ) -> Tensor:
-        ctx.save_for_backward(planes, mix, weight)
-        ctx.algebra = algebra
-        return _Passes(planes, mix, weight, algebra).forward()
+        ctx.save_for_backward(x, shortcut, mix, weight)
+        ctx.algebra, ctx.steps = algebra, steps
+        y = _room(x)
+        weights = _per_blade(mix, weight, algebra)
+        for part, z, out in _parts(x, shortcut, y):
+            if not steps.gate:
+                passes.Norm(part, algebra).forward(out, z)
+                continue
+            normed, _ = _normed(part, z, algebra, steps)
+            _gate(normed, weights, algebra).forward(out)
+        return y.contiguous() if x.stride(-1) == 1 else y
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        inputs, algebra = ctx.saved_tensors, ctx.algebra
-        planes, mix, weight = inputs
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        inputs, algebra, steps = ctx.saved_tensors, ctx.algebra, ctx.steps
+        field, shortcut, mix, weight = inputs
         if torch.is_grad_enabled():  # derivatives of derivatives
-            y = plain_product_gate(planes.movedim(2, -1), mix, weight, algebra)
-            return *gradients(y, inputs, grad.movedim(2, -1)), None
-        return *_Passes(planes, mix, weight, algebra).backward(grad), None
+            y = plain(field, shortcut, mix, weight, algebra, steps)
+            return *gradients(y, inputs, grad), None, None
+        by_x = _room(field)
+        by_shortcut = None if shortcut is None else _room(field)
+        weights = _per_blade(mix, weight, algebra)
+        by_weights = [torch.zeros_like(t) for t in weights]
+        for x, z, g, to_x, to_z in _parts(field, shortcut, grad, by_x, by_shortcut):
+            if not steps.gate:
+                passes.Norm(x, algebra).backward(g, to_x)
+                continue
+            normed, norm = _normed(x, z, algebra, steps)
+            activation = _gate(normed, weights, algebra)
+            by_normed = to_x if norm is None else empty_like(normed) if to_z is None else to_z
+            activation.backward(g, by_normed)
+            if isinstance(activation, passes.ProductGate):
+                by_weights[0] += activation.by_mix
+                by_weights[1] += activation.by_weight.view_as(by_weights[1])
+            if norm is not None:
+                norm.backward(by_normed, to_x)
+        if mix is None:
+            return by_x, by_shortcut, None, None, None, None
+        by_mix, by_weight = (_by_grade(t, algebra) for t in by_weights)
+        by_mix, by_weight = by_mix.permute(1, 2, 0), by_weight.flatten(1).T
+        return by_x, by_shortcut, by_mix, by_weight, None, None
 
 
-def gradients(y: Tensor, inputs: tuple[Tensor, ...], grad: Tensor) -> tuple[Any, ...]:
+def _normed(
+    x: Tensor, shortcut: Tensor | None, algebra: CliffordAlgebra, steps: Steps
+) -> tuple[Tensor, passes.Norm | None]:
+    """What enters the gate, contiguous, and the norm before it."""
+    if not steps.norm:
+        return empty_like(x).copy_(x), None
+    norm, normed = passes.Norm(x, algebra), empty_like(x)
+    norm.forward(normed, shortcut)
+    return normed, norm
+
+
+def _gate(x: Tensor, weights: tuple[Tensor, ...], algebra: CliffordAlgebra) -> passes.Gate:
+    if not weights:
+        return passes.Gate(x)
+    mix, weight = weights
+    return passes.ProductGate(x, mix, weight, algebra)
+
+
+def _room(x: Tensor) -> Tensor:
+    """An empty field of the shape of x, in planes, and no view: compilers look where views are."""
+    last = x.dim() - 1
+    order = (1, last, 0) if x.dim() == 3 else (0, 1, last, *range(2, last))
+    return torch.empty_permuted(x.shape, order, dtype=x.dtype)
+
+
+def _parts(*fields: Tensor | None) -> Iterator[tuple[Any, ...]]:
+    """Parts (blades, batch, channels, points) of fields, in turn; None has None for its parts."""
+    planes = [t if t is None else to_planes(t) for t in fields]
+    assert planes[0] is not None
+    batch, channels, _, points = planes[0].shape
+    samples = _equal_steps(batch, PART // (channels * points))
+    stretch = _equal_steps(points, PART // channels) if samples == 1 else points
+    for i in range(0, batch, samples):
+        for j in range(0, points, stretch):
+            scratch.clear()
+            parts = (t if t is None else t[i : i + samples, ..., j : j + stretch] for t in planes)
+            yield tuple(t if t is None else _rows(t.permute(2, 0, 1, 3)) for t in parts)
+
+
+def _equal_steps(count: int, limit: int) -> int:
+    """The length of steps below a limit that make up a count, as equal as can be."""
+    return -(-count // -(-count // max(limit, 1)))
+
+
+def _rows(part: Tensor) -> Tensor:
+    """The part with its points innermost in memory."""
+    return part if part.stride(-1) == 1 else empty_like(part).copy_(part)
+
+
+def _per_blade(
+    mix: Tensor | None, weight: Tensor | None, algebra: CliffordAlgebra
+) -> tuple[Tensor, ...]:
+    """Weights of each blade: (blades, channels, channels or more) and (blades, 1, channels, 1)."""
+    if mix is None or weight is None:
+        return ()
+    grades = list(algebra.grades)
+    return (
+        mix[..., grades].permute(2, 0, 1).contiguous(),
+        weight[:, grades].T.contiguous()[:, None, :, None],
+    )
+
+
+def _by_grade(per_blade: Tensor, algebra: CliffordAlgebra) -> Tensor:
+    """Sums over the blades of each grade: (blades, ...) -> (grades, ...)."""
+    result = per_blade.new_zeros(algebra.n_grades, *per_blade.shape[1:])
+    return result.index_add_(0, torch.tensor(algebra.grades), per_blade)
+
+
+def gradients(y: Tensor, inputs: tuple[Tensor | None, ...], grad: Tensor) -> tuple[Any, ...]:
     """Derivatives by those inputs that have them, which can be differentiated again."""
-    wanted = [t for t in inputs if t.requires_grad]
+    wanted = [t for t in inputs if t is not None and t.requires_grad]
     gradients = iter(torch.autograd.grad(y, wanted, grad, create_graph=True))
-    return tuple(next(gradients) if t.requires_grad else None for t in inputs)
+    return tuple(next(gradients) if t is not None and t.requires_grad else None for t in inputs)

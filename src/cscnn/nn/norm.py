@@ -9,7 +9,7 @@ from cscnn._util.checks import check_int
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.clifford import check_algebra
 from cscnn.nn.functional import check_field, grade_norm
-from cscnn.nn.fused_norm import fused_layer_norm
+from cscnn.nn.fused import fused_layer_norm
 
 
 class GradeNorm(nn.Module):
