@@ -247,13 +247,13 @@ class CliffordSteerablePointConv(nn.Module):
             sent = messages[:, :, columns].permute(0, 3, 1, 2)  # n, c_in, k, components
             moments = radial @ sent  # n, c_in, c_out, components
             if factors is None:
-                summed = moments.sum(1)
+                mixed = moments.sum(1)
             else:
                 chosen = [term_of[table.elements[i]] for i in columns]
                 scale = factors[:, :, chosen].transpose(0, 1)
-                summed = (moments * scale).sum(1)
-            blades = torch.tensor([table.blades[i] for i in columns], device=summed.device)
-            total = total.index_add(-1, blades, summed)
+                mixed = (moments * scale).sum(1)
+            blades = torch.tensor([table.blades[i] for i in columns], device=mixed.device)
+            total = total.index_add(-1, blades, mixed)
         return total
 
     def extra_repr(self) -> str:
