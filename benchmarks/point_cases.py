@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from benchmarks.e3nn_convs import FullyConnected, PerChannel
+from benchmarks.e3nn_convs import FullyConnected, PerChannel, PerFeature
 from benchmarks.registry import Case, Work, benchmark
 from benchmarks.work import forward_backward
 from cscnn.algebra import CliffordAlgebra
@@ -17,7 +17,11 @@ from cscnn.geometry import Edges, nearest_edges
 from cscnn.kernels import Complete, Implicit, KernelChoice
 
 CHANNELS, NEIGHBOURS = 8, 32
-LARGE, GIGABYTES = 100_000, 4.0  # points of a cloud for memory, and how much it may take
+#: Points of a large cloud, and what it may take.
+LARGE, GIGABYTES, SECONDS = 100_000, 4.0, 5.0
+FEW = 500  #: points where a competitor is slow
+#: Widths of radial networks, ours and e3nn's per channel, that give as many parameters.
+EQUAL_WIDTHS = ((16, 106), (3, 14))
 
 
 class MatrixPerEdge(nn.Module):
@@ -59,11 +63,46 @@ def _step(module: nn.Module, x: Tensor, edges: Edges) -> Work:
     return forward_backward(lambda x, *_: module(x, edges), inputs)
 
 
+def _counted(name: str, module: nn.Module) -> str:
+    return f"{name}, {sum(p.numel() for p in module.parameters()):,} parameters"
+
+
+def _beside_e3nn() -> Iterator[Case]:
+    """At equal expressiveness, then at equal numbers of parameters."""
+    edges, x, radius = _cloud(FEW)
+    forms: dict[str, nn.Module] = {
+        "complete": _conv(Complete(), radius),
+        "e3nn, fully connected": FullyConnected(CHANNELS, radius),
+        "e3nn, uvu of each radial function then linear": PerFeature(CHANNELS, radius),
+    }
+    variants = {_counted(name, form): _step(form, x, edges) for name, form in forms.items()}
+    yield Case(
+        label=f"{FEW} points, equally expressive",
+        variants=variants,
+        reference=next(name for name in variants if name.startswith("e3nn, fully")),
+        speedup=2.0,
+    )
+    edges, x, radius = _cloud(2_000)
+    for ours, theirs in EQUAL_WIDTHS:
+        complete = _conv(Complete(hidden_dim=ours), radius)
+        per_channel = PerChannel(CHANNELS, radius, theirs)
+        name = _counted("e3nn, uvu then linear", per_channel)
+        yield Case(
+            label=f"2,000 points, equal parameters, radial widths {ours} and {theirs}",
+            variants={
+                _counted("complete", complete): _step(complete, x, edges),
+                name: _step(per_channel, x, edges),
+            },
+            reference=name,
+            speedup=2.0,
+        )
+
+
 @benchmark(
     "points",
     "Convolution on point clouds in R^3, 32 neighbours, 8 -> 8 channels, forward + backward",
-    "Ratios are relative to a kernel matrix per edge, 52 GB for 100,000 points; "
-    "e3nn is shown in both of its usual forms.",
+    "Ratios are relative to a kernel matrix per edge, 52 GB for 100,000 points, and beside e3nn to "
+    "the cheapest of its forms that is as expressive, or has as many parameters.",
     packages=("e3nn",),
 )
 def points() -> Iterator[Case]:
@@ -74,9 +113,6 @@ def points() -> Iterator[Case]:
         "implicit": _step(_conv(Implicit(), radius), x, edges),
         "a matrix per edge": _step(MatrixPerEdge(complete), x, edges),
     }
-    if importlib.util.find_spec("e3nn") is not None:
-        variants["e3nn, fully connected"] = _step(FullyConnected(CHANNELS, radius), x, edges)
-        variants["e3nn, uvu then linear"] = _step(PerChannel(CHANNELS, radius), x, edges)
     double = MatrixPerEdge(_conv(Complete(), radius).double())
     yield Case(
         label="2,000 points",
@@ -86,10 +122,13 @@ def points() -> Iterator[Case]:
         compare=("complete", "a matrix per edge"),
         speedup=5.0,
     )
+    if importlib.util.find_spec("e3nn") is not None:
+        yield from _beside_e3nn()
     edges, x, radius = _cloud(LARGE)
     yield Case(
         label=f"{LARGE:,} points",
         variants={"complete": _step(_conv(Complete(), radius), x, edges)},
         reference="complete",
         gigabytes=GIGABYTES,
+        seconds=SECONDS,
     )

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from benchmarks import competitors, registry
-from benchmarks.e3nn_convs import FullyConnected, PerChannel
+from benchmarks.e3nn_convs import FullyConnected, PerChannel, PerFeature
 from cscnn.geometry import nearest_edges
 
 
@@ -47,8 +47,8 @@ def _float64():
 @pytest.mark.external
 @pytest.mark.filterwarnings("ignore")  # of e3nn
 @pytest.mark.usefixtures("_float64")
-@pytest.mark.parametrize("form", [FullyConnected, PerChannel])
-def test_both_forms_of_e3nn_are_equivariant(form):
+@pytest.mark.parametrize("form", [FullyConnected, PerChannel, PerFeature])
+def test_all_forms_of_e3nn_are_equivariant(form):
     """Under rotations and reflections of R^3, in float64; and they are not constant."""
     o3 = pytest.importorskip("e3nn.o3")
     edges = nearest_edges(torch.rand(20, 3), 6)

@@ -82,14 +82,18 @@ def test_equals_the_naive_sum(metric, kernel):
         assert relative(conv(x, case), naive(conv, x, case)) < 1e-12
 
 
+@pytest.mark.parametrize("by_hand", [False, True], ids=["plain", "by hand"])
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-def test_groups_and_their_recomputation_change_nothing(kernel, monkeypatch):
+def test_groups_and_their_recomputation_change_nothing(kernel, by_hand, monkeypatch):
+    monkeypatch.setattr(points, "by_hand", lambda x: by_hand)
+    monkeypatch.setattr(points, "CHUNK", 100)
     conv = make((1, 1), kernel=kernel)
     edges = radius_edges(cloud((1, 1), 40), 0.6)
     x = features(edges, conv).requires_grad_()
     results = []
     for room, kept in ((1 << 30, 1 << 30), (1 << 10, 1 << 30), (1 << 10, 1 << 10)):
         monkeypatch.setattr(points, "ROOM", room)
+        monkeypatch.setattr(points, "ROOM_BY_HAND", room)
         monkeypatch.setattr(points, "KEPT", kept)
         y = conv(x, edges)
         gradients = torch.autograd.grad(y.square().sum(), [x, *conv.parameters()])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -14,19 +14,25 @@ from cscnn._util.checks import check_int
 from cscnn._util.torch_private import transforming
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.clifford import check_algebra
+from cscnn.conv.moments import Sums, each_group, masked, plain, rows_of_edges, summed
 from cscnn.conv.precision import full_precision
 from cscnn.geometry.edges import Edges, Group
 from cscnn.kernels import Complete, Invariants, KernelChoice, SteerableKernel, invariants
 from cscnn.kernels.choices import build_kernel
 from cscnn.kernels.messages import message_table
 from cscnn.nn.functional import check_field
+from cscnn.nn.fused import by_hand
 from cscnn.nn.linear import add_bias, bias_shape
 
 AGGREGATIONS = ("sum", "mean", "weighted mean", "integral")
 #: Numbers that all messages of a group of receivers may fill, more or less.
 ROOM = 1 << 22
+#: The same where the operation is written by hand, and messages are in the cache meanwhile.
+ROOM_BY_HAND = 1 << 20
 #: Numbers that the messages of all groups may fill before they are made again for gradients.
 KEPT = 1 << 26
+#: Edges whose radial features are computed together if they are made again.
+CHUNK = 1 << 14
 
 
 class CliffordSteerablePointConv(nn.Module):
@@ -147,31 +153,49 @@ class CliffordSteerablePointConv(nn.Module):
         return y.to(dtype)
 
     def _convolve(self, x: Tensor, edges: Edges) -> Tensor:
-        weight = self._weights(edges)
-        table = self.table
-        per_edge = table.size * (self.algebra.n_blades + self.c_in)
-        if self.kernel.factors(_no_points(x, self)) is None:
-            per_edge += 4 * self.c_in * self.c_out
-        groups = list(edges.groups(max(1, ROOM // per_edge)))
-        large = len(edges) * per_edge > KEPT
-        frugal = large and torch.is_grad_enabled() and not transforming()
-        done, parts = [], []
-        for group in groups:
-            if frugal:
-                part = checkpoint(
-                    self._group, x, edges, weight, group,
-                    use_reentrant=False, preserve_rng_state=False,
-                )  # fmt: skip
-            else:
-                part = self._group(x, edges, weight, group)
-            done.append(group.receivers)
-            parts.append(part)
-        shape = (edges.n_receivers, self.c_out, self.algebra.n_blades)
-        if not parts:
+        if not len(edges):
+            shape = (edges.n_receivers, self.c_out, self.algebra.n_blades)
             return x.new_zeros(shape) + 0 * x.sum()
-        if sum(len(index) for index in done) == edges.n_receivers:
-            return torch.cat(parts)[torch.argsort(torch.cat(done))]
-        return x.new_zeros(shape).index_copy(0, torch.cat(done), torch.cat(parts))
+        weight = self._weights(edges)
+        points = edges.position / self.radius
+        mixed = self.kernel.factors(self._invariants(points[:0]))
+        table, hand_written = self.table, mixed is not None and by_hand(x)
+        if hand_written:
+            room, per_edge = ROOM_BY_HAND, table.count * self.c_in
+        else:
+            room, per_edge = ROOM, table.size * (self.algebra.n_blades + self.c_in)
+            if mixed is None:
+                per_edge += 4 * self.c_in * self.c_out
+        again = len(edges) * per_edge > KEPT and torch.is_grad_enabled() and not transforming()
+        groups = tuple(edges.groups(max(1, room // per_edge)))
+        sums = Sums(table, edges.sender, groups, edges.n_receivers, again)
+        if mixed is None:
+            of_group = partial(self._by_profiles, points=points, weight=weight, edges=edges)
+            return each_group(of_group, (x,), sums)
+        features = self._features(points, weight, again)
+        run = summed if hand_written else plain
+        return run(x, features, mixed[0], points, edges.transport, sums)
+
+    def _invariants(self, points: Tensor) -> Invariants:
+        return invariants(points, self.algebra, self.kernel.group)
+
+    def _features(self, points: Tensor, weight: Tensor, again: bool) -> Tensor:
+        """What the radial functions are made of, times the weights of edges: (E, F)."""
+
+        def of_edges(points: Tensor, weight: Tensor) -> Tensor:
+            factors = self.kernel.factors(self._invariants(points))
+            assert factors is not None
+            return factors[1].T * weight.unsqueeze(-1)
+
+        if not again:
+            return of_edges(points, weight)
+        parts = zip(points.split(CHUNK), weight.split(CHUNK), strict=True)
+        return torch.cat(
+            [
+                checkpoint(of_edges, *part, use_reentrant=False, preserve_rng_state=False)
+                for part in parts
+            ]
+        )
 
     def _weights(self, edges: Edges) -> Tensor:
         """(E,), with the normalisation of the sum in them."""
@@ -193,63 +217,43 @@ class CliffordSteerablePointConv(nn.Module):
             return weight / self.radius**self.algebra.dim
         return weight
 
-    def _group(self, x: Tensor, edges: Edges, weight: Tensor, group: Group) -> Tensor:
-        """The sums of some receivers, (n, c_out, blades)."""
-        index = group.edges.flatten()
-        n, k = group.edges.shape
-        points = edges.position[index] / self.radius
-        orbits = invariants(points, self.algebra, self.kernel.group)
-        table = self.table
-        operators = table.operators(points)
-        if edges.transport is not None:
-            operators = operators @ self.algebra.action(edges.transport[index])
-        messages = torch.bmm(operators, x[edges.sender[index]].mT)  # (E, components, c_in)
-        weights = weight[index].view(n, k)
-        if group.present is not None:
-            weights = torch.where(group.present, weights, torch.zeros_like(weights))
-        factors = self.kernel.factors(orbits)
-        outputs = []
-        if factors is not None:
-            mixing, features = factors
-            features = features.T.unflatten(0, (n, k)) * weights.unsqueeze(-1)
-            # Together, since the gradient of a slice is a copy of the whole with zeros elsewhere.
-            grades = messages.split([part.stop - part.start for part in table.parts], 1)
-            for part, grade in zip(table.parts, grades, strict=True):
-                grade = grade.flatten(1).unflatten(0, (n, k))
-                moments = torch.bmm(grade.mT, features)  # (n, blades elements c_in, features)
-                mix = mixing[:, :, list(part.elements)].permute(2, 1, 3, 0).flatten(0, 2)
-                outputs.append(
-                    (moments.reshape(n * part.blades, -1) @ mix).view(n, part.blades, -1)
-                )
-            return torch.cat(outputs, 1).mT
-        return self._by_profiles(orbits, messages.unflatten(0, (n, k)), weights)
-
-    def _by_profiles(self, orbits: Invariants, messages: Tensor, weights: Tensor) -> Tensor:
-        """The same sum where every pair of channels has radial functions of its own.
+    def _by_profiles(
+        self, x: Tensor, group: Group, points: Tensor, weight: Tensor, edges: Edges
+    ) -> Tensor:
+        """The sums of some receivers where each pair of channels has radial functions of its own.
 
         Args:
-            orbits: of the edges.
-            messages: (n, k, components, c_in)
-            weights: (n, k)
+            x: (senders, c_in, blades).
+            group: of receivers.
+            points, weight: of all edges.
+            edges: all.
+
+        Returns:
+            (n, c_out, blades)
         """
-        n, k = weights.shape
-        table = self.table
-        values, factors, terms = self.kernel.profiles(orbits)
-        values = (values * weights.flatten()).unflatten(-1, (n, k)).permute(2, 3, 1, 0, 4)
+        table, (n, k) = self.table, group.edges.shape
+        index = group.edges.flatten()
+        points, f = points[index], x.index_select(0, edges.sender[index])
+        transport = None if edges.transport is None else edges.transport[index]
+        messages = table.components(rows_of_edges(f, points, transport, table))
+        messages = messages.unflatten(0, (n, k))
+        values, factors, terms = self.kernel.profiles(self._invariants(points))
+        values = (values * masked(weight[group.edges], group).flatten()).unflatten(-1, (n, k))
         total = messages.new_zeros(n, self.c_out, self.algebra.n_blades)
-        for profile, radial in enumerate(values):  # radial: (n, c_in, c_out, k)
+        # radial: (n, c_in, c_out, k)
+        for profile, radial in enumerate(values.permute(2, 3, 1, 0, 4)):
             term_of = {j: term for term, (p, j) in enumerate(terms) if p == profile}
             columns = [i for i, j in enumerate(table.elements) if j in term_of]
             sent = messages[:, :, columns].permute(0, 3, 1, 2)  # n, c_in, k, components
             moments = radial @ sent  # n, c_in, c_out, components
             if factors is None:
-                summed = moments.sum(1)
+                mixed = moments.sum(1)
             else:
                 chosen = [term_of[table.elements[i]] for i in columns]
                 scale = factors[:, :, chosen].transpose(0, 1)
-                summed = (moments * scale).sum(1)
-            blades = torch.tensor([table.blades[i] for i in columns], device=summed.device)
-            total = total.index_add(-1, blades, summed)
+                mixed = (moments * scale).sum(1)
+            blades = torch.tensor([table.blades[i] for i in columns], device=mixed.device)
+            total = total.index_add(-1, blades, mixed)
         return total
 
     def extra_repr(self) -> str:
@@ -266,7 +270,3 @@ def _ball(dim: int, count: int) -> Tensor:
         more = 2 * engine.draw(4 * count, dtype=torch.float64) - 1
         points = torch.cat([points, more[more.square().sum(-1) <= 1]])
     return points[:count]
-
-
-def _no_points(x: Tensor, conv: CliffordSteerablePointConv) -> Any:
-    return invariants(x.new_zeros(0, conv.algebra.dim), conv.algebra, conv.kernel.group)

@@ -133,7 +133,7 @@ def monomials(points: Tensor, degree: int) -> Tensor:
     levels = [torch.ones_like(points[:, :1]), points]
     for pairs in _factors(points.shape[1], degree):
         first, last = (constant(axes, torch.int64, points.device) for axes in pairs)
-        levels.append(levels[-1][:, first] * points[:, last])
+        levels.append(levels[-1].index_select(1, first) * points.index_select(1, last))
     return torch.cat(levels, -1)
 
 

@@ -127,22 +127,30 @@ def plain_product_gate(x: Tensor, mix: Tensor, weight: Tensor, algebra: Clifford
 
 
 def can_fuse(x: Tensor, mix: Tensor | None = None) -> bool:
-    """Whether the hand-written passes apply: on a CPU, in full precision, without transforms.
+    """Whether the hand-written passes apply to this field, see `by_hand`.
 
-    Compilers fuse the plain form by themselves. Huge numbers, whose squares overflow, take the
-    plain form too, and fake tensors, whose size cannot be asked for.
+    Huge numbers, whose squares overflow, take the plain form.
     """
-    if tracing() or exporting() or dispatch_mode_active() or forward_derivatives_active():
-        return False
-    if not x.is_cpu:
-        return False
-    if x.dtype not in (torch.float32, torch.float64) or torch.is_autocast_enabled("cpu"):
+    if not by_hand(x):
         return False
     with torch.no_grad():
         bound = torch.linalg.vector_norm(x)
         if mix is not None:
             bound = bound * torch.linalg.vector_norm(mix)
     return x.numel() > 0 and float(bound) <= LARGE
+
+
+def by_hand(x: Tensor) -> bool:
+    """Whether there can be hand-written passes: on a CPU, in full precision, without transforms.
+
+    Compilers fuse the plain form by themselves. Fake tensors, whose values cannot be asked for,
+    take it too.
+    """
+    if tracing() or exporting() or dispatch_mode_active() or forward_derivatives_active():
+        return False
+    if not x.is_cpu:
+        return False
+    return x.dtype in (torch.float32, torch.float64) and not torch.is_autocast_enabled("cpu")
 
 
 def _fused(
