@@ -17,17 +17,15 @@ from cscnn.algebra.constants import constant
 from cscnn.algebra.tables import product_terms
 from cscnn.kernels.base import KernelChoice, SteerableKernel
 from cscnn.kernels.basis import SteerableBasis
-from cscnn.kernels.collapse import run_collapsed
+from cscnn.kernels.collapse import LEAST_WIDTH, MIN_WIDTH_SQUARED, weights_of
 from cscnn.kernels.orbits import Invariants, Orbits, check_points, invariants
+from cscnn.kernels.passes import collapsed
 from cscnn.kernels.span import span, times
 from cscnn.nn import CGENN
 
 #: Kinds of basis kernels that it spans, and those of algebras with symmetric tensors.
 KINDS = ("project", "wedge", "contract")
 TENSOR_KINDS = ("stretch", "contract contract", "make", "wedge make", "contract make")
-
-#: Smallest 2σ² of a shell. A sharper one differs from that of σ = 0 only for |η| below 1e-14.
-MIN_WIDTH_SQUARED = 1e-16
 
 
 def scalar_shell(eta: Tensor, sigma: Tensor) -> Tensor:
@@ -182,14 +180,12 @@ class ImplicitKernel(SteerableKernel):
         return not self.extra_channels
 
     def coefficients(self, orbits: Invariants) -> Tensor:
+        parts = self._parts(orbits)
         if self.algebra.symmetric:
-            parts = self._parts(orbits)
             parts = torch.cat([parts, orbits.eta * parts[:, :, 2:]], 2)
-            return self._factors(parts).unflatten(-1, (-1, parts.shape[2])) @ parts
-        pair = self._parts(orbits)
-        sizes = [self.algebra.n_grades, len(self.basis) - self.algebra.n_grades]
-        factors = self._factors(pair).unsqueeze(-1).split(sizes, 2)
-        return torch.cat([f * part for f, part in zip(factors, pair.split(1, 2), strict=True)], 2)
+        pairs, functions = (self.c_out, self.c_in), parts.shape[2]
+        factors = self._factors(parts).reshape(math.prod(pairs), -1, functions)
+        return torch.bmm(factors, parts.flatten(0, 1)).unflatten(0, pairs)
 
     def profiles(self, orbits: Invariants) -> tuple[Tensor, Tensor | None, tuple[int, ...]]:
         """The two functions of k(v) = f0 + f1 v, and the head: f0 projects, f1 wedges.
@@ -198,25 +194,23 @@ class ImplicitKernel(SteerableKernel):
         """
         if self.algebra.symmetric:
             return super().profiles(orbits)
-        pair = self._parts(orbits)
         n = self.algebra.n_grades
-        return pair, self._factors(pair), (0,) * n + (1,) * (len(self.basis) - n)
+        profile_of = (0,) * n + (1,) * (len(self.basis) - n)
+        pair = self._parts(orbits)
+        factors = self._factors(pair).unflatten(-1, (-1, 2)).sum(-1)  # one of the two is zero
+        return pair, factors, profile_of
 
     def _parts(self, orbits: Invariants) -> Tensor:
         """The functions f0, f1 and with tensors f2, masked: (c_out, c_in, 2 or 3, M)."""
-        eta = orbits.eta
-        shell = scalar_shell(eta, self.position_width)
-        parts = run_collapsed(self.network, shell, eta, self._span)
-        parts = parts.permute(2, 0, 1).reshape(self.c_out, self.c_in, len(parts), -1)
-        if self.mask_width is None:
-            return parts
-        width = self.mask_width[..., :2]
-        if self.algebra.symmetric:
-            width = torch.cat([width, self.mask_width[..., -1:]], -1)
-        return parts * scalar_shell(eta, (width + 0.4).unsqueeze(-1))
+        weights = weights_of(self.network)
+        parts = collapsed(orbits.eta, self._span, self.position_width, self.mask_width, weights)
+        return parts.reshape(self.c_out, self.c_in, *parts.shape[2:])
 
     def _factors(self, like: Tensor) -> Tensor:
-        """The head: constant factors of basis kernels, with tensors of each with each function."""
+        """The head: constant factors of basis kernels, of each with each function.
+
+        Functions are f0 and f1, with tensors also f2 and η f2.
+        """
         # A product with zeros and ones selects faster than indices do, and so does its gradient.
         path = constant(self._of_path, like.dtype, like.device)
         return (self.head * (self.scale * self.gain)) @ path
@@ -246,7 +240,7 @@ class ImplicitKernel(SteerableKernel):
             x = torch.cat([x, known], -2).flatten(0, -3)  # all samples at once
         k = self.network(x).reshape(*batch, n_points, self.c_out, self.c_in, n)
         if self.mask_width is not None:
-            width = (self.mask_width + 0.4)[..., list(self.algebra.grades)]
+            width = (self.mask_width + LEAST_WIDTH)[..., list(self.algebra.grades)]
             k = k * scalar_shell(eta[:, None, None, None], width)
         kernel = bilinear(self.scale * k, self.head * self.gain, self._head_table)
         return kernel.transpose(-3, -2).movedim(-5, -1)
@@ -282,16 +276,17 @@ def _basis(algebra: CliffordAlgebra) -> SteerableBasis:
 def _of_path(algebra: CliffordAlgebra) -> tuple[tuple[float, ...], ...]:
     """Of which basis kernels the product with 1, v or (v⊗v)_0 consists: (paths, columns).
 
-    There is a column for each basis kernel; with tensors one for each with each of the functions
-    f0, f1, f2 and η f2.
+    There are columns for each basis kernel: one with each of the functions f0 and f1, with tensors
+    also f2 and η f2.
     """
     basis = _basis(algebra)
     if not algebra.symmetric:
-        triples = [
-            (0 if kind == "project" else 1, out, k)
+        columns = [
+            (degree, out, k) if degree == (kind != "project") else None
             for (kind, k, _), out in zip(basis.elements, basis.output_grades, strict=True)
+            for degree in (0, 1)
         ]
-        return tuple(tuple(float(t == path) for t in triples) for path in algebra.paths)
+        return tuple(tuple(float(c == path) for c in columns) for path in algebra.paths)
     point = 1 / torch.arange(1, algebra.dim + 1, dtype=torch.float64)  # not null
     one_by_one = torch.eye(len(basis), dtype=torch.float64)[:, None, :, None]
     elements = basis.assemble(one_by_one, point[None])[:, :, 0, :, 0]  # (elements, blades, blades)
