@@ -25,6 +25,7 @@ from cscnn.conv.choice import choose_derivatives, choose_tiles
 from cscnn.conv.derivatives.operator import derivative_conv
 from cscnn.conv.direct import conv_nd, conv_per_sample
 from cscnn.conv.export import export_conv
+from cscnn.conv.memory import not_stored
 from cscnn.conv.options import check_causal_padding, check_options, grid_points
 from cscnn.conv.padding import check_grid, pad
 from cscnn.conv.precision import autocasted, full_precision
@@ -291,7 +292,9 @@ class CliffordSteerableConv(nn.Module):
             pairs = zip(x.split(1), weight, strict=True)
             return torch.cat([spectral_conv(part, own, *options) for part, own in pairs])
         if cached is None:
-            return spectral_conv(x, weight, *options)
+            again = None if extra is not None or self._shared else self.expanded_kernel
+            with not_stored(weight, x, self.kernel, again):
+                return spectral_conv(x, weight, *options)
         tiling = make_tiling(grid, self.kernel_size, shift, circular, counts, grades, parity)
         return convolve(x, cached.matrices(tiling), bias, tiling)
 

@@ -61,11 +61,9 @@ def can_fuse(eta: Tensor) -> bool:
     """Whether the hand-written derivatives apply: in full precision, without transforms."""
     if tracing() or exporting() or dispatch_mode_active() or forward_derivatives_active():
         return False
-    if eta.dtype not in (torch.float32, torch.float64) or torch.is_autocast_enabled(
-        eta.device.type
-    ):
+    if eta.is_meta or eta.requires_grad or eta.dtype not in (torch.float32, torch.float64):
         return False
-    return not eta.requires_grad
+    return not torch.is_autocast_enabled(eta.device.type)
 
 
 class Passes:

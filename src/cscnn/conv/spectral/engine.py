@@ -118,57 +118,71 @@ class _Engine:
     def __init__(self, tiling: Tiling, batch: int, like: Tensor):
         axes = tiling.axes
         self.tiling = tiling
-        self.tiles = FieldTiles(tiling, batch, like)
+        self.tiles = FieldTiles(axes, tiling.grades, batch, like)
         self.kernel = _KernelTransform(tiling, like)
         seen = [range(a.tile) for a in axes]
         kept = [range(a.first, a.first + a.step) for a in axes]
         self.seen = [Transform(axes, seen, rows, like) for rows in (COMPLEX, TIMES_I)]
         self.kept = [Transform(axes, kept, rows, like) for rows in (COMPLEX, TIMES_I)]
 
-    def analyse(self, arrays: Sequence[Tensor], chunk: Chunk, *, overlapping: bool) -> list[Tensor]:
-        """Spectra [f, re/im · tiles, channels] of one chunk of tiles, per parity."""
-        spectra = []
-        for parity, array in enumerate(arrays):
-            tiles = self.tiles.cut(array, chunk, overlapping=overlapping)
-            transform = (self.seen if overlapping else self.kept)[parity]
-            spectra.append(transform(tiles).unflatten(1, (-1, array.shape[-1])))
-        return spectra
+    def analyse(self, x: Tensor, chunk: Chunk, *, overlapping: bool) -> Iterator[Tensor]:
+        """Spectra [f, re/im · tiles, channels] of what a chunk of tiles sees of x, or of what it
+        keeps of x, for one parity after the other."""
+        tiles, part = self.tiles.alone(x, chunk, overlapping=overlapping)
+        transforms = self.seen if overlapping else self.kept
+        arrays = tiles.spread(part, overlapping=overlapping)
+        for transform, array in zip(transforms, arrays, strict=True):
+            spectra = transform(tiles.cut(array, overlapping=overlapping))
+            yield spectra.unflatten(1, (-1, array.shape[-1]))
 
-    def mix(self, spectra: Sequence[Tensor], matrices: Matrices, *, adjoint: bool) -> list[Tensor]:
-        """Mixed channels of both parities."""
-        turned = None if self.tiling.parity else [_times_i(s, adjoint) for s in spectra]
-        results = []
-        for to in PARITIES:
-            result: Tensor | None = None
-            for of in PARITIES:
-                p, q = (to, of) if adjoint else (of, to)
-                for imaginary, source in ((False, spectra), (True, turned)):
-                    if source is None:
-                        continue
-                    matrix = matrices[imaginary, p, q]
-                    if result is None:
-                        result = torch.bmm(source[of], matrix)
-                    else:
-                        result.baddbmm_(source[of], matrix)
-            assert result is not None
-            results.append(result)
-        return results
-
-    def keep(self, arrays: Sequence[Tensor], chunk: Chunk, spectra: Sequence[Tensor]) -> None:
-        """Transform back and store what the tiles keep."""
-        for parity, (array, spectrum) in enumerate(zip(arrays, spectra, strict=True)):
-            self.tiles.keep(array, chunk, self.kept[parity].inverse(spectrum.flatten(1)))
+    def keep(
+        self,
+        arrays: Sequence[Tensor],
+        chunk: Chunk,
+        spectra: Sequence[Tensor],
+        matrices: Matrices,
+        *,
+        adjoint: bool,
+    ) -> None:
+        """Mix channels, transform back, and store what the tiles keep, for one parity after the
+        other."""
+        sources = {False: spectra}
+        if not self.tiling.parity:
+            sources[True] = [_times_i(s, adjoint) for s in spectra]
+        for to, array in enumerate(arrays):
+            tiles = self.kept[to].inverse(_mix(sources, matrices, to, adjoint).flatten(1))
+            self.tiles.keep(array, chunk, tiles)
 
     def accumulate(
-        self, gradients: Matrices, inputs: Sequence[Tensor], spectra: Sequence[Tensor]
+        self, gradients: Matrices, x: Tensor, chunk: Chunk, spectra: Sequence[Tensor]
     ) -> None:
-        """Add a chunk's gradient of the matrices."""
-        for imaginary, p, q in self.kernel.transforms:
-            left = (_times_i(inputs[p]) if imaginary else inputs[p]).transpose(1, 2)
-            if (imaginary, p, q) in gradients:
-                gradients[imaginary, p, q].baddbmm_(left, spectra[q])
+        """Add the gradient of the matrices by what a chunk of tiles keeps of x."""
+        for p, block in enumerate(self.analyse(x, chunk, overlapping=False)):
+            for imaginary, of, q in self.kernel.transforms:
+                if of != p:
+                    continue
+                left = (_times_i(block) if imaginary else block).transpose(1, 2)
+                if (imaginary, p, q) in gradients:
+                    gradients[imaginary, p, q].baddbmm_(left, spectra[q])
+                else:
+                    gradients[imaginary, p, q] = torch.bmm(left, spectra[q])
+
+
+def _mix(
+    sources: dict[bool, Sequence[Tensor]], matrices: Matrices, to: int, adjoint: bool
+) -> Tensor:
+    """Mixed channels of one parity, from spectra and for imaginary parts from i times these."""
+    result: Tensor | None = None
+    for of in PARITIES:
+        p, q = (to, of) if adjoint else (of, to)
+        for imaginary, spectra in sources.items():
+            matrix = matrices[imaginary, p, q]
+            if result is None:
+                result = torch.bmm(spectra[of], matrix)
             else:
-                gradients[imaginary, p, q] = torch.bmm(left, spectra[q])
+                result.baddbmm_(spectra[of], matrix)
+    assert result is not None
+    return result
 
 
 def _times_i(x: Tensor, conjugate: bool = False) -> Tensor:
@@ -195,11 +209,11 @@ def convolve(x: Tensor, matrices: Matrices, bias: Tensor | None, tiling: Tiling)
         engine = _Engine(tiling, x.shape[0], _like(x))
         tiles = engine.tiles
         c_in, c_out = (matrices[False, 0, 0].shape[i] // tiles.sizes[0] for i in (1, 2))
-        arrays = tiles.spread(x, overlapping=True)
         out = tiles.kept(c_out)
         for chunk in tiles.chunks(max(c_in, c_out)):
-            spectra = engine.analyse(arrays, chunk, overlapping=True)
-            engine.keep(out, chunk, engine.mix(spectra, matrices, adjoint=False))
+            spectra = list(engine.analyse(x, chunk, overlapping=True))
+            engine.keep(out, chunk, spectra, matrices, adjoint=False)
+            del spectra  # before those of the next chunk are made
         return tiles.gather(out, bias, x.dtype)
 
 
@@ -220,18 +234,18 @@ def gradients(
         tiles, n = engine.tiles, engine.tiles.n
         c_out, c_in = weight.shape[0] // n, weight.shape[1] // n
         matrices = engine.kernel(weight, transpose=True) if needs_x else {}
-        arrays = tiles.spread(g, overlapping=True)
-        inputs = tiles.spread(x, overlapping=False) if needs_weight else []
         out = tiles.kept(c_in) if needs_x else []
         products: Matrices = {}
-        for chunk in tiles.chunks(max(c_in, c_out)):
-            spectra = engine.analyse(arrays, chunk, overlapping=True)
+        chunks = list(tiles.chunks(max(c_in, c_out)))
+        for chunk in chunks:  # what is large is made as late and freed as early as possible
+            spectra = list(engine.analyse(g, chunk, overlapping=True))
             if needs_x:
-                engine.keep(out, chunk, engine.mix(spectra, matrices, adjoint=True))
+                engine.keep(out, chunk, spectra, matrices, adjoint=True)
+            if chunk is chunks[-1]:
+                del matrices
             if needs_weight:
-                blocks = engine.analyse(inputs, chunk, overlapping=False)
-                engine.accumulate(products, blocks, spectra)
-        del arrays, inputs, matrices  # what follows needs memory of its own
+                engine.accumulate(products, x, chunk, spectra)
+            del spectra
         grad_x = tiles.gather(out, None, x.dtype) if needs_x else x.new_empty(0)
         del out
         grad_weight = engine.kernel.adjoint(products, weight) if needs_weight else x.new_empty(0)
