@@ -12,13 +12,14 @@ frequency by frequency, and transformed back. Two things make it fast:
   product with a small matrix (`cscnn.conv.spectral.transforms`).
 
 Even and odd grades are kept in two arrays throughout. Backward passes recompute the transforms:
-only the field and the kernel are stored.
+only the field and the kernel are stored, and large kernels are made again (`cscnn.conv.memory`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import pairwise, product
 
 import torch
 from torch import Tensor
@@ -40,6 +41,8 @@ KERNEL_ROWS: dict[tuple[bool, int, int], Rows] = {
     (True, 1, 0): ((-1, 0),),
 }
 PARITIES = (0, 1)
+#: Bands of frequencies of a backward pass.
+MAX_BANDS = 3
 
 
 # --- the kernel -----------------------------------------------------------------------------------
@@ -51,13 +54,13 @@ Matrices = dict[tuple[bool, int, int], Tensor]
 class _KernelTransform:
     """Between the weights of a convolution (c_out·n, c_in·n, *kernel) and its matrices."""
 
-    def __init__(self, tiling: Tiling, like: Tensor):
+    def __init__(self, tiling: Tiling, like: Tensor, band: range | None = None):
         self.like = like
         self.slots, self.sizes = slots_by_parity(tiling.grades)
         self.n = sum(self.sizes)
         positions = [range(a.half, -a.half - 1, -1) for a in tiling.axes]  # exp(+iωv)
         self.transforms = {
-            key: Transform(tiling.axes, positions, rows, like)
+            key: Transform(tiling.axes, positions, rows, like, band)
             for key, rows in KERNEL_ROWS.items()
             if not (tiling.parity and key[0])
         }
@@ -92,12 +95,11 @@ class _KernelTransform:
                     matrices[key] = transform(block).unflatten(1, (rows, -1))
         return matrices
 
-    def adjoint(self, gradients: Matrices, weight: Tensor) -> Tensor:
-        """Gradient of the weights, without the components that the kernel's symmetry excludes.
+    def add_adjoint(self, total: Tensor, gradients: Matrices) -> None:
+        """Add to the gradient of the weights, but for components that the symmetry excludes.
 
         Consumes the gradients of the matrices, to free their memory one by one.
         """
-        total = torch.zeros_like(weight, memory_format=torch.contiguous_format)
         w = self._split(total)
         points, c_in, _, c_out, _ = w.shape
         for key, transform in self.transforms.items():
@@ -106,7 +108,6 @@ class _KernelTransform:
             block = block.view(points, c_in, self.sizes[p], c_out, self.sizes[q])
             for i, o in self._pairs(p, q):
                 w[:, :, i.blades, :, o.blades] += block[:, :, i.slots, :, o.slots]
-        return total
 
 
 # --- convolution ----------------------------------------------------------------------------------
@@ -115,15 +116,16 @@ class _KernelTransform:
 class _Engine:
     """The transforms of one convolution, whichever way it runs."""
 
-    def __init__(self, tiling: Tiling, batch: int, like: Tensor):
+    def __init__(self, tiling: Tiling, batch: int, like: Tensor, band: range | None = None):
         axes = tiling.axes
         self.tiling = tiling
+        self.band = range(axes[0].frequencies) if band is None else band
         self.tiles = FieldTiles(axes, tiling.grades, batch, like)
-        self.kernel = _KernelTransform(tiling, like)
+        self.kernel = _KernelTransform(tiling, like, band)
         seen = [range(a.tile) for a in axes]
         kept = [range(a.first, a.first + a.step) for a in axes]
-        self.seen = [Transform(axes, seen, rows, like) for rows in (COMPLEX, TIMES_I)]
-        self.kept = [Transform(axes, kept, rows, like) for rows in (COMPLEX, TIMES_I)]
+        self.seen = [Transform(axes, seen, rows, like, band) for rows in (COMPLEX, TIMES_I)]
+        self.kept = [Transform(axes, kept, rows, like, band) for rows in (COMPLEX, TIMES_I)]
 
     def analyse(self, x: Tensor, chunk: Chunk, *, overlapping: bool) -> Iterator[Tensor]:
         """Spectra [f, re/im · tiles, channels] of what a chunk of tiles sees of x, or of what it
@@ -151,7 +153,33 @@ class _Engine:
             sources[True] = [_times_i(s, adjoint) for s in spectra]
         for to, array in enumerate(arrays):
             tiles = self.kept[to].inverse(_mix(sources, matrices, to, adjoint).flatten(1))
-            self.tiles.keep(array, chunk, tiles)
+            self.tiles.keep(array, chunk, tiles, add=self.band.start > 0)
+
+    def differentiate(
+        self,
+        g: Tensor,
+        x: Tensor,
+        weight: Tensor,
+        out: Sequence[Tensor],
+        grad_weight: Tensor | None,
+    ) -> None:
+        """Add the gradients by one band: of the field to ``out``, unless that is empty, and of the
+        weights to ``grad_weight``."""
+        channels = max(weight.shape[:2]) // self.tiles.n
+        matrices = self.kernel(weight, transpose=True) if out else {}
+        products: Matrices = {}
+        chunks = list(self.tiles.chunks(channels))
+        for chunk in chunks:  # what is large is made as late and freed as early as possible
+            spectra = list(self.analyse(g, chunk, overlapping=True))
+            if out:
+                self.keep(out, chunk, spectra, matrices, adjoint=True)
+            if chunk is chunks[-1]:
+                del matrices
+            if grad_weight is not None:
+                self.accumulate(products, x, chunk, spectra)
+            del spectra
+        if grad_weight is not None:
+            self.kernel.add_adjoint(grad_weight, products)
 
     def accumulate(
         self, gradients: Matrices, x: Tensor, chunk: Chunk, spectra: Sequence[Tensor]
@@ -230,23 +258,25 @@ def gradients(
             tuple(cut_axis(a.out, -a.shift, a.circular, a.half, a.count) for a in tiling.axes),
             *tiling[1:],
         )
-        engine = _Engine(reverse, x.shape[0], _like(x))
-        tiles, n = engine.tiles, engine.tiles.n
-        c_out, c_in = weight.shape[0] // n, weight.shape[1] // n
-        matrices = engine.kernel(weight, transpose=True) if needs_x else {}
-        out = tiles.kept(c_in) if needs_x else []
-        products: Matrices = {}
-        chunks = list(tiles.chunks(max(c_in, c_out)))
-        for chunk in chunks:  # what is large is made as late and freed as early as possible
-            spectra = list(engine.analyse(g, chunk, overlapping=True))
-            if needs_x:
-                engine.keep(out, chunk, spectra, matrices, adjoint=True)
-            if chunk is chunks[-1]:
-                del matrices
-            if needs_weight:
-                engine.accumulate(products, x, chunk, spectra)
-            del spectra
+        n = sum(tiling.grades)
+        tiles = FieldTiles(reverse.axes, reverse.grades, x.shape[0], _like(x))
+        out = tiles.kept(weight.shape[1] // n) if needs_x else []
+        grad_weight = torch.zeros_like(weight, memory_format=torch.contiguous_format)
+        for band in _bands(reverse, x, weight):
+            engine = _Engine(reverse, x.shape[0], _like(x), band)
+            engine.differentiate(g, x, weight, out, grad_weight if needs_weight else None)
         grad_x = tiles.gather(out, None, x.dtype) if needs_x else x.new_empty(0)
-        del out
-        grad_weight = engine.kernel.adjoint(products, weight) if needs_weight else x.new_empty(0)
-        return grad_x, grad_weight
+        return grad_x, grad_weight if needs_weight else x.new_empty(0)
+
+
+def _bands(tiling: Tiling, x: Tensor, weight: Tensor) -> list[range]:
+    """Frequencies of the first axis, in as many bands as make matrices no larger than the field.
+
+    Matrices and their gradients are the largest part of the memory of a backward pass. Each band
+    has to cut the fields into tiles again, which is a small part of the time.
+    """
+    size = tiling.axes[0].frequencies
+    matrices = size * math.prod(a.tile for a in tiling.axes[1:]) * math.prod(weight.shape[:2])
+    count = max(1, min(math.ceil(matrices / x.numel()), MAX_BANDS, size))
+    bounds = [size * i // count for i in range(count + 1)]
+    return [range(*pair) for pair in pairwise(bounds)]

@@ -136,15 +136,19 @@ class FieldTiles:
         order = (*range(1 + d, 1 + 2 * d), *range(1 + d), 1 + 2 * d)
         return view.permute(order).contiguous()
 
-    def keep(self, array: Tensor, chunk: Chunk, tiles: Tensor) -> None:
-        """Put the outputs of a chunk, [p1 · .. · pd, tiles · channels], where they belong."""
+    def keep(self, array: Tensor, chunk: Chunk, tiles: Tensor, *, add: bool) -> None:
+        """Put the outputs of a chunk, [p1 · .. · pd, tiles · channels], where they belong, or add
+        them to what is there."""
         d = len(self.axes)
         split = [n for a in self.axes for n in (a.count, a.step)]
         target = array.view(self.batch, *split, -1)
         # (batch, count1, step1, ..) -> (step1, .., stepd, batch, count1, .., countd, channels)
         order = (*range(2, 2 + 2 * d, 2), 0, *range(1, 1 + 2 * d, 2), 1 + 2 * d)
         part = target[chunk].permute(order)
-        part.copy_(tiles.view(part.shape))
+        if add:
+            part.add_(tiles.view(part.shape))
+        else:
+            part.copy_(tiles.view(part.shape))
 
     def kept(self, channels: int) -> list[Tensor]:
         """Arrays for `keep`: [batch, *line, c·blades] per parity."""
