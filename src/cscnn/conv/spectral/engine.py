@@ -41,8 +41,9 @@ KERNEL_ROWS: dict[tuple[bool, int, int], Rows] = {
     (True, 1, 0): ((-1, 0),),
 }
 PARITIES = (0, 1)
-#: Bands of frequencies of a backward pass.
+#: Bands of frequencies of a backward pass whose matrices are large, relative to the field.
 MAX_BANDS = 3
+LARGE_MATRICES = 2.5
 
 
 # --- the kernel -----------------------------------------------------------------------------------
@@ -161,10 +162,10 @@ class _Engine:
         x: Tensor,
         weight: Tensor,
         out: Sequence[Tensor],
-        grad_weight: Tensor | None,
-    ) -> None:
-        """Add the gradients by one band: of the field to ``out``, unless that is empty, and of the
-        weights to ``grad_weight``."""
+        needs_weight: bool,
+    ) -> Matrices:
+        """The gradients of one band of matrices. That of the field is added to ``out``, unless it
+        is empty."""
         channels = max(weight.shape[:2]) // self.tiles.n
         matrices = self.kernel(weight, transpose=True) if out else {}
         products: Matrices = {}
@@ -175,11 +176,10 @@ class _Engine:
                 self.keep(out, chunk, spectra, matrices, adjoint=True)
             if chunk is chunks[-1]:
                 del matrices
-            if grad_weight is not None:
+            if needs_weight:
                 self.accumulate(products, x, chunk, spectra)
             del spectra
-        if grad_weight is not None:
-            self.kernel.add_adjoint(grad_weight, products)
+        return products
 
     def accumulate(
         self, gradients: Matrices, x: Tensor, chunk: Chunk, spectra: Sequence[Tensor]
@@ -261,22 +261,26 @@ def gradients(
         n = sum(tiling.grades)
         tiles = FieldTiles(reverse.axes, reverse.grades, x.shape[0], _like(x))
         out = tiles.kept(weight.shape[1] // n) if needs_x else []
-        grad_weight = torch.zeros_like(weight, memory_format=torch.contiguous_format)
+        grad_weight: Tensor | None = None
         for band in _bands(reverse, x, weight):
             engine = _Engine(reverse, x.shape[0], _like(x), band)
-            engine.differentiate(g, x, weight, out, grad_weight if needs_weight else None)
+            products = engine.differentiate(g, x, weight, out, needs_weight)
+            if needs_weight:
+                if grad_weight is None:
+                    grad_weight = torch.zeros_like(weight, memory_format=torch.contiguous_format)
+                engine.kernel.add_adjoint(grad_weight, products)
         grad_x = tiles.gather(out, None, x.dtype) if needs_x else x.new_empty(0)
-        return grad_x, grad_weight if needs_weight else x.new_empty(0)
+        return grad_x, x.new_empty(0) if grad_weight is None else grad_weight
 
 
 def _bands(tiling: Tiling, x: Tensor, weight: Tensor) -> list[range]:
-    """Frequencies of the first axis, in as many bands as make matrices no larger than the field.
+    """Frequencies of the first axis, in several bands if matrices are large beside the field.
 
     Matrices and their gradients are the largest part of the memory of a backward pass. Each band
     has to cut the fields into tiles again, which is a small part of the time.
     """
     size = tiling.axes[0].frequencies
     matrices = size * math.prod(a.tile for a in tiling.axes[1:]) * math.prod(weight.shape[:2])
-    count = max(1, min(math.ceil(matrices / x.numel()), MAX_BANDS, size))
+    count = min(MAX_BANDS, size) if matrices > LARGE_MATRICES * x.numel() else 1
     bounds = [size * i // count for i in range(count + 1)]
     return [range(*pair) for pair in pairwise(bounds)]
