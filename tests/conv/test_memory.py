@@ -68,9 +68,15 @@ def test_memory_of_a_network(monkeypatch):
     assert peak_memory(step) - mine >= 4 * kernel
 
 
-def test_derivatives_of_derivatives():
+def test_derivatives_of_derivatives(monkeypatch):
     conv, x = build(size=3, kernel=Complete(radial="free")), field()
     assert gradgradcheck(conv, x, fast_mode=True)
+    results = []
+    for part in (memory.LEAST_PART, math.inf):
+        monkeypatch.setattr(memory, "LEAST_PART", part)
+        (slope,) = torch.autograd.grad(conv(x).square().sum(), x, create_graph=True)
+        results.append(torch.autograd.grad(slope.square().sum(), conv.kernel.radial.weight)[0])
+    assert torch.equal(*results)
 
 
 def test_what_is_stored_as_before(monkeypatch):
