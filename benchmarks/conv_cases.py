@@ -14,6 +14,7 @@ from benchmarks.registry import Case, Work, benchmark
 from benchmarks.work import forward_backward
 from cscnn.algebra import CliffordAlgebra
 from cscnn.conv import CliffordSteerableConv, use_backend
+from cscnn.kernels import Complete, Implicit, KernelChoice
 from cscnn.networks import CSBlock
 from cscnn.nn import MVGELU
 
@@ -55,11 +56,15 @@ class Setup:
         size = f"{self.grid[0]}^{self.dim}" if cube else "x".join(map(str, self.grid))
         return f"R({p},{q}) {self.batch}x{self.channels}x{size} k{self.kernel_size}"
 
-    def conv(self, backend: str = "auto") -> CliffordSteerableConv:
+    def conv(
+        self, backend: str = "auto", kernel: KernelChoice = Implicit()
+    ) -> CliffordSteerableConv:
         """Our convolution; of the same weights for all backends."""
         torch.manual_seed(0)
         channels = self.channels
-        conv = CliffordSteerableConv(self.algebra, channels, channels, self.kernel_size)
+        conv = CliffordSteerableConv(
+            self.algebra, channels, channels, self.kernel_size, kernel=kernel
+        )
         return use_backend(conv, backend)
 
     def torch_conv(self) -> nn.Module:
@@ -90,6 +95,11 @@ FOUR_DIMENSIONS = Setup((1, -1, -1, -1), 1, 2, (12, 12, 12, 12), 5)
 SMALL_KERNELS = (
     Setup((1, 1), 4, 8, (64, 64), 3),
     Setup((1, 1, 1), 1, 4, (16, 16, 16), 3),
+)
+
+LARGE_GRIDS = (
+    Setup((1, 1), 1, 16, (512, 512), 7),
+    Setup((1, 1, 1), 1, 2, (128, 128, 128), 7),
 )
 
 
@@ -126,6 +136,28 @@ def training() -> Iterator[Case]:
             truth=training_step(setup.conv("direct").double(), x.double()),
             compare=BACKENDS,
             speedup=None if setup.time_ratio is None else 1 / setup.time_ratio,
+        )
+
+
+@benchmark(
+    "small",
+    "One convolution of few taps and channels, forward + backward, beside torch's",
+    "Ratios are relative to torch's convolution of the flattened channels, which makes no kernel.",
+)
+def small() -> Iterator[Case]:
+    kernels = {"implicit": Implicit(), "complete": Complete(), "free": Complete(radial="free")}
+    for setup in SMALL_KERNELS:
+        x = setup.field()
+        variants = {
+            name: training_step(setup.conv(kernel=kernel), x) for name, kernel in kernels.items()
+        }
+        variants["nn.ConvNd"] = training_step(setup.torch_conv(), x)
+        yield Case(
+            label=setup.label,
+            variants=variants,
+            reference="nn.ConvNd",
+            judged=tuple(kernels),
+            speedup=1 / 1.1,
         )
 
 
@@ -229,8 +261,20 @@ def network() -> Iterator[Case]:
                 "with nn.ConvNd": training_step(residual_blocks(setup, equivariant=False), x),
             },
             reference="with nn.ConvNd",
-            memory=1.3,
+            memory=1.1,
         )
+
+
+@benchmark(
+    "large",
+    "Training step of 8 residual blocks (16 convolutions) on large grids, memory and time",
+    "Nothing is computed twice to save memory, but for kernels.",
+)
+def large() -> Iterator[Case]:
+    for setup in LARGE_GRIDS:
+        x = setup.field()
+        step = training_step(residual_blocks(setup, equivariant=True), x)
+        yield Case(setup.label, {"equivariant": step}, "equivariant", gigabytes=24)
 
 
 @benchmark(

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import copy
+import subprocess
+import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +20,7 @@ from benchmarks.tasks import simulator_task
 from benchmarks.work import forward_backward
 from cscnn import CliffordAlgebra
 from cscnn.kernels import Complete
-from cscnn.networks import CSResNet, build, compile_blocks
+from cscnn.networks import CSResNet, build, compile_blocks, load, save
 
 # (task, batch, channels, grid, largest time relative to the ResNet's)
 SETUPS = (
@@ -32,6 +36,39 @@ POINTWISE = (
 )
 FULL, PLAIN, ALONE = "norms and product gates", "norms and plain gates", "convolutions alone"
 COMPILED, EAGER = "compiled", "eager"
+
+
+@benchmark(
+    "start",
+    "What has to be waited for before anything is computed",
+    "Commands include the start of Python. Loading does not repeat the passes over noise by which "
+    "a new network is calibrated.",
+)
+def start() -> Iterator[Case]:
+    task = simulator_task("navier_stokes")
+    signature = (task.input_type, task.output_type, task.grid)
+    commands = {"cscnn --help": ("-m", "cscnn.cli", "--help"), "python": ("-c", "pass")}
+    works = {name: partial(_run, *arguments) for name, arguments in commands.items()}
+    yield Case("command", works, "python", seconds=0.3)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "network.safetensors"
+        save(path, build("cs_resnet", *signature, width=48))
+        works = {
+            "load": partial(_no_tensors, partial(load, path)),
+            "build": partial(_no_tensors, partial(build, "cs_resnet", *signature, width=48)),
+        }
+        label = "cs_resnet of 7M parameters"
+        yield Case(label, works, "build", seconds=1.0, judged=tuple(works))
+
+
+def _run(*arguments: str) -> list[Tensor]:
+    subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+    return []
+
+
+def _no_tensors(make: Callable[[], object]) -> list[Tensor]:
+    make()
+    return []
 
 
 def training_step(network: nn.Module, x: Tensor) -> Work:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from cscnn import CliffordAlgebra, CliffordSteerableConv
+from cscnn.conv import direct
 from cscnn.conv.padding import COMPONENT_MODES, pad
 from cscnn.kernels import Implicit
 from cscnn.testing import relative_error
@@ -146,3 +147,28 @@ def test_bad_fields():
         CliffordSteerableConv(conv.algebra, 3, 3, 3, kernel=conv.kernel)
     with pytest.raises(ValueError, match="at most 4 dimensions"):
         CliffordSteerableConv(CliffordAlgebra((1,) * 5), 1, 1, 3)
+
+
+@pytest.mark.parametrize("padding", [(0, 0, 0), (1, 1, 1), (2, 0, 1)])
+@pytest.mark.parametrize(("grid", "kernel"), [((5, 6, 7), (3, 3, 3)), ((4, 5, 5), (3, 1, 5))])
+def test_small_samples_in_three_dimensions(grid, kernel, padding, generator, monkeypatch):
+    """Alone as a batch of two halves, with the values and gradients of torch's convolution."""
+    x = torch.randn((1, 2, *grid), generator=generator, requires_grad=True)
+    weight = torch.randn((3, 2, *kernel), generator=generator, requires_grad=True)
+    bias = torch.randn(3, generator=generator, requires_grad=True)
+    calls, in_two = [], direct._in_two
+    monkeypatch.setattr(direct, "_in_two", lambda *a: calls.append(1) or in_two(*a))
+    mine = direct.conv_nd(x, weight, bias, (1, 1, 1), padding)
+    assert calls
+    other = torch.nn.functional.conv3d(x, weight, bias, 1, padding)
+    assert mine.shape == other.shape
+    assert relative_error(mine, other) < 1e-5
+    grad = torch.randn(mine.shape, generator=generator)
+    for a, b in zip(
+        *(torch.autograd.grad(y, (x, weight, bias), grad) for y in (mine, other)), strict=True
+    ):
+        assert relative_error(a, b) < 1e-5
+    for stride, samples in (((2, 2, 2), x), ((1, 1, 1), torch.cat([x, x]))):
+        direct.conv_nd(samples, weight, bias, stride, padding)
+    direct.conv_nd(x.double(), weight.double(), bias.double(), (1, 1, 1), padding)
+    assert len(calls) == 1

@@ -112,7 +112,7 @@ def test_small_chunks_change_nothing(monkeypatch, limit):
     x = torch.randn(3, 2, 30, 9, 4, dtype=torch.float64)
     axes = [cut_axis(n, 0, False, 1, 4) for n in (30, 9)]
     tiling = Tiling(tuple(axes), (1, 2, 1), True)
-    chunks = list(tiles.FieldTiles(tiling, 3, x).chunks(2))
+    chunks = list(tiles.FieldTiles(tiling.axes, tiling.grades, 3, x).chunks(2))
     seen = [(b, t) for bs, ts in chunks for b in range(3)[bs] for t in range(4)[ts]]
     assert sorted(seen) == [(b, t) for b in range(3) for t in range(4)]
     assert len(chunks) > 1

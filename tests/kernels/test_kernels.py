@@ -1,8 +1,6 @@
 """Steerability, the collapse, and the radial functions."""
 
 import copy
-import gc
-import weakref
 
 import pytest
 import torch
@@ -16,10 +14,7 @@ from cscnn.kernels import (
     SteerableKernel,
     find_orbits,
 )
-from cscnn.kernels.collapse import run_collapsed
 from cscnn.kernels.implicit import scalar_shell
-from cscnn.kernels.span import span
-from cscnn.nn import CGENN
 from cscnn.testing import assert_steerable, relative_error, steerability_errors
 from tests.conftest import metric_name, metrics, signatures
 from tests.kernels.samples import grid, groups
@@ -132,78 +127,6 @@ def test_collapsed_evaluation_is_the_full_one(metric, symmetric):
     scale = max(g.abs().max() for g in gradients[1])
     for a, b in zip(*gradients, strict=True):
         assert (a - b).abs().max() <= 1e-11 * scale
-
-
-def network_on_numbers(metric, symmetric):
-    """(function of scalars and weights, their values) of `run_collapsed` on a small network."""
-    algebra = CliffordAlgebra(metric, symmetric)
-    network = CGENN(algebra, 1, 2, hidden_dim=3, num_layers=3).double()
-    names, eta = [name for name, _ in network.named_parameters()], torch.randn(4).double()
-
-    class Collapsed(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.network = network
-
-        def forward(self, scalar):
-            return run_collapsed(self.network, scalar, eta, span(algebra))
-
-    module = Collapsed()
-
-    def function(scalar, *weights):
-        values = {f"network.{name}": w for name, w in zip(names, weights, strict=True)}
-        return torch.func.functional_call(module, values, (scalar,))
-
-    values = [torch.randn_like(eta), *(p.detach() for p in network.parameters())]
-    return function, [value.clone().requires_grad_() for value in values]
-
-
-TENSORS = pytest.mark.parametrize(
-    ("metric", "symmetric"), [((1, -1), False), ((1, 1), True), ((1, -1, -1), True)]
-)
-
-
-@TENSORS
-def test_derivatives_by_hand(metric, symmetric):
-    """First and second ones are those of differences."""
-    function, values = network_on_numbers(metric, symmetric)
-    assert type(function(*values).grad_fn).__name__ == "_CollapsedBackward"
-    torch.autograd.gradcheck(function, values, fast_mode=True)
-    torch.autograd.gradgradcheck(function, values, fast_mode=True)
-
-
-@TENSORS
-def test_transforms_of_the_collapse(metric, symmetric):
-    """``torch.func`` takes another way to the same numbers."""
-    function, values = network_on_numbers(metric, symmetric)
-
-    def loss(*values):
-        return function(*values).square().sum()
-
-    expected = torch.autograd.grad(loss(*values), values)
-    numbers = tuple(range(len(values)))
-    for a, b in zip(torch.func.grad(loss, numbers)(*values), expected, strict=True):
-        assert relative_error(a, b) < 1e-12
-    tangents = tuple(torch.randn_like(value) for value in values)
-    detached = tuple(value.detach() for value in values)
-    _, slope = torch.func.jvp(loss, detached, tangents)
-    along = sum((a * b).sum() for a, b in zip(tangents, expected, strict=True))
-    assert relative_error(slope, along) < 1e-11
-    many = [torch.stack([value, 2 * value]) for value in detached]
-    assert relative_error(torch.vmap(function)(*many)[0], function(*detached)) < 1e-12
-
-
-def test_graphs_of_the_collapse_are_freed_at_once():
-    """They do not hold their own result, which only a collector of garbage would find."""
-    function, values = network_on_numbers((1, 1), True)
-    gc.disable()
-    try:
-        y = function(*values)
-        passes = weakref.ref(y.grad_fn.passes)
-        del y
-        assert passes() is None
-    finally:
-        gc.enable()
 
 
 @pytest.mark.parametrize("options", [{"mask": False}, {"learn_head": False}, {"num_layers": 1}])

@@ -42,6 +42,11 @@ def forward_derivatives_active() -> bool:
     return forward_ad._current_level >= 0
 
 
+def saved_tensors_hooked() -> bool:
+    """Whether hooks decide how tensors are stored for backward passes, as in checkpoints."""
+    return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
+
+
 # --- the compiler ---------------------------------------------------------------------------------
 
 

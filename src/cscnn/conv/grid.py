@@ -25,6 +25,7 @@ from cscnn.conv.choice import choose_derivatives, choose_tiles
 from cscnn.conv.derivatives.operator import derivative_conv
 from cscnn.conv.direct import conv_nd, conv_per_sample
 from cscnn.conv.export import export_conv
+from cscnn.conv.memory import not_stored
 from cscnn.conv.options import check_causal_padding, check_options, grid_points
 from cscnn.conv.padding import check_grid, pad
 from cscnn.conv.precision import autocasted, full_precision
@@ -32,7 +33,7 @@ from cscnn.conv.spectral.cost import TYPICAL_SIZES
 from cscnn.conv.spectral.engine import convolve
 from cscnn.conv.spectral.operator import spectral_conv
 from cscnn.conv.spectral.overlap import Borders, borders_for, make_tiling
-from cscnn.kernels import Implicit, KernelChoice, SteerableKernel, find_orbits
+from cscnn.kernels import Implicit, KernelChoice, SteerableKernel
 from cscnn.kernels.choices import build_kernel
 from cscnn.kernels.differential import DifferentialKernel
 from cscnn.kernels.orbits import Invariants, Orbits
@@ -90,6 +91,7 @@ class CliffordSteerableConv(nn.Module):
     orbit_eta: Tensor
     orbit_origin: Tensor
     orbit_side: Tensor
+    orbit_table: Tensor | None
 
     def __init__(
         self,
@@ -123,7 +125,7 @@ class CliffordSteerableConv(nn.Module):
         )
         if self.kernel.causal:
             check_causal_padding(time_axis(algebra), self.padding, self.padding_mode)
-        self._orbits = find_orbits(self._points, algebra, self.kernel.group)
+        self._orbits = self.kernel.orbits_of_grid(self._points)
         like = self._like()
         shape = bias_shape(bias, self.c_out, algebra, self.kernel.group)
         self.bias: nn.Parameter | None = (
@@ -146,7 +148,7 @@ class CliffordSteerableConv(nn.Module):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
-    def _buffers_from_grid(self, like: Tensor) -> dict[str, Tensor]:
+    def _buffers_from_grid(self, like: Tensor) -> dict[str, Tensor | None]:
         orbits = self._orbits.to(like)
         return {
             "points": self._points.to(like),
@@ -154,6 +156,7 @@ class CliffordSteerableConv(nn.Module):
             "orbit_eta": orbits.invariants.eta,
             "orbit_origin": orbits.invariants.origin,
             "orbit_side": orbits.invariants.side,
+            "orbit_table": orbits.table,
         }
 
     def _apply(self, fn: Any, recurse: bool = True) -> CliffordSteerableConv:
@@ -174,9 +177,8 @@ class CliffordSteerableConv(nn.Module):
                 front there is a kernel for each sample, (batch, c_out·n, c_in·n, *kernel_size).
         """
         self._check_kernel()
-        orbits = Orbits(
-            Invariants(self.orbit_eta, self.orbit_origin, self.orbit_side), self.orbit_members
-        )
+        of_orbits = Invariants(self.orbit_eta, self.orbit_origin, self.orbit_side)
+        orbits = Orbits(of_orbits, self.orbit_members, self.orbit_table)
         with full_precision(self.points.device.type):
             kernel = self.kernel(self.points, orbits, extra).movedim(-5, -1)
         n, batch = self.algebra.n_blades, kernel.shape[:-5]
@@ -290,7 +292,9 @@ class CliffordSteerableConv(nn.Module):
             pairs = zip(x.split(1), weight, strict=True)
             return torch.cat([spectral_conv(part, own, *options) for part, own in pairs])
         if cached is None:
-            return spectral_conv(x, weight, *options)
+            again = None if extra is not None or self._shared else self.expanded_kernel
+            with not_stored(weight, x, self.kernel, again):
+                return spectral_conv(x, weight, *options)
         tiling = make_tiling(grid, self.kernel_size, shift, circular, counts, grades, parity)
         return convolve(x, cached.matrices(tiling), bias, tiling)
 

@@ -161,11 +161,19 @@ class SteerableKernel(nn.Module):
             seen = multivector_invariants(extra.to(at.eta), self.algebra, self.group)
             at = dataclasses.replace(at, given=seen)
         values = self.coefficients(at)
+        if orbits is not None and orbits.table is not None:
+            return self.basis.assemble_by_table(values, orbits.table)
         values = values if orbits is None else orbits.spread(values)
         if values.dim() == 4:
             return self.basis.assemble(values, points)
         kernels = self.basis.assemble(values.flatten(0, 1), points)  # as more output channels
         return kernels.unflatten(0, values.shape[:2])
+
+    def orbits_of_grid(self, points: Tensor) -> Orbits:
+        """The orbits of points (N, dim) that stay, with what `expand` can use of them."""
+        orbits = find_orbits(points, self.algebra, self.group)
+        table = self.basis.table(points, orbits.members, self.c_in * self.c_out)
+        return dataclasses.replace(orbits, table=table)
 
     def forward(
         self, points: Tensor, orbits: Orbits | None = None, extra: Tensor | None = None

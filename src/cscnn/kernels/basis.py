@@ -44,6 +44,11 @@ TENSOR_KINDS = (
 #: Those that exist for SO(p, q) only.
 ROTATIONS = tuple(kind for kind in TENSOR_KINDS if "rotate" in kind)
 
+#: A kernel on a grid is one matrix product with a table of at most this many entries, if that takes
+#: at most this many multiplications. Else basis kernels one by one cost less.
+LARGEST_TABLE = 1 << 17
+MOST_PRODUCTS = 1 << 24
+
 #: (basis kernel's kind, grade it acts on, composed with the pseudoscalar)
 Element = tuple[str, int, bool]
 Monomial = tuple[int, ...]  #: the axes of its factors, sorted
@@ -119,6 +124,40 @@ class SteerableBasis:
         """
         kernel = bilinear(coefficients.movedim(2, -1), self.monomials(points), self._table)
         return kernel.permute(0, 3, 1, 4, 2)
+
+    def table(self, points: Tensor, members: Tensor, pairs: int) -> Tensor | None:
+        """Each basis kernel on each orbit alone, for `assemble_by_table`; None if too large.
+
+        Args:
+            points: (N, dim).
+            members: (orbits, N), see `Orbits`.
+            pairs: of channels, for which the table will be used.
+
+        Returns:
+            (elements · orbits, blades² · N)
+        """
+        count = len(self) * len(members)
+        entries = count * self.algebra.n_blades**2 * len(points)
+        if entries > LARGEST_TABLE or entries * pairs > MOST_PRODUCTS:
+            return None
+        one_by_one = torch.eye(count, dtype=points.dtype, device=points.device)
+        values = one_by_one.unflatten(-1, (len(self), len(members))) @ members
+        return self.assemble(values.unsqueeze(1), points).flatten(1)
+
+    def assemble_by_table(self, coefficients: Tensor, table: Tensor) -> Tensor:
+        """`assemble` by one matrix product.
+
+        Args:
+            coefficients: (..., c_out, c_in, elements, orbits).
+            table: from `table`.
+
+        Returns:
+            (..., c_out, blades, c_in, blades, N)
+        """
+        blades = self.algebra.n_blades
+        kernels = coefficients.flatten(-2) @ table
+        kernels = kernels.unflatten(-1, (blades, blades, -1)).transpose(-4, -3)
+        return kernels.contiguous()  # here, where the gradient undoes it without another copy
 
 
 @cache

@@ -13,7 +13,7 @@ from cscnn._util.torch_private import tracing
 from cscnn.algebra import CliffordAlgebra
 from cscnn.algebra.group import GROUPS, check_group
 from cscnn.kernels.base import KernelChoice, SteerableKernel
-from cscnn.kernels.basis import SteerableBasis
+from cscnn.kernels.basis import LARGEST_TABLE, SteerableBasis
 from cscnn.kernels.conditions import count_invariants
 from cscnn.kernels.orbits import Invariants, Orbits, check_points, find_orbits
 from cscnn.kernels.radial import FreeValues, GaussianRings, RadialNetwork
@@ -21,9 +21,6 @@ from cscnn.kernels.radial import FreeValues, GaussianRings, RadialNetwork
 RADIAL = ("network", "free", "rings")
 #: Of points that are no grid.
 RING_SPACING = 1 / 3
-#: Free kernels on a grid are one matrix product with a table of at most this many entries. Larger
-#: tables cost more than basis kernels one by one.
-LARGEST_TABLE = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -208,6 +205,11 @@ class CompleteKernel(SteerableKernel):
 
     def _cast_table(self) -> Tensor | None:
         return None if self._free is None else self._free.to(self.radial.weight)
+
+    def orbits_of_grid(self, points: Tensor) -> Orbits:
+        if isinstance(self.radial, FreeValues):
+            return find_orbits(points, self.algebra, self.group)
+        return super().orbits_of_grid(points)
 
     def expand(
         self, points: Tensor, orbits: Orbits | None = None, extra: Tensor | None = None

@@ -28,7 +28,7 @@ from cscnn._util.torch_private import tracing
 from cscnn.algebra import CliffordAlgebra
 from cscnn.kernels.base import KernelChoice, SteerableKernel
 from cscnn.kernels.basis import SteerableBasis, monomials_up_to
-from cscnn.kernels.orbits import Invariants, Orbits, check_points
+from cscnn.kernels.orbits import Invariants, Orbits, check_points, find_orbits
 from cscnn.kernels.radial import default_std
 from cscnn.kernels.stencils import central_weights, radius_for
 
@@ -227,6 +227,9 @@ class DifferentialKernel(SteerableKernel):
     def law(self, points: Tensor, extra: Tensor | None = None) -> Tensor:
         """What satisfies the constraint: the symbol."""
         return self.symbol(points)
+
+    def orbits_of_grid(self, points: Tensor) -> Orbits:
+        return find_orbits(points, self.algebra, self.group)
 
     def expand(
         self, points: Tensor, orbits: Orbits | None = None, extra: Tensor | None = None

@@ -17,17 +17,15 @@ from cscnn.algebra.constants import constant
 from cscnn.algebra.tables import product_terms
 from cscnn.kernels.base import KernelChoice, SteerableKernel, Terms
 from cscnn.kernels.basis import SteerableBasis
-from cscnn.kernels.collapse import of_grades, run_collapsed
+from cscnn.kernels.collapse import LEAST_WIDTH, MIN_WIDTH_SQUARED, weights_of
 from cscnn.kernels.orbits import Invariants, Orbits, check_points, invariants
+from cscnn.kernels.passes import collapsed
 from cscnn.kernels.span import span, times
 from cscnn.nn import CGENN
 
 #: Kinds of basis kernels that it spans, and those of algebras with symmetric tensors.
 KINDS = ("project", "wedge", "contract")
 TENSOR_KINDS = ("stretch", "contract contract", "make", "wedge make", "contract make")
-
-#: Smallest 2σ² of a shell. A sharper one differs from that of σ = 0 only for |η| below 1e-14.
-MIN_WIDTH_SQUARED = 1e-16
 
 
 def scalar_shell(eta: Tensor, sigma: Tensor) -> Tensor:
@@ -183,36 +181,31 @@ class ImplicitKernel(SteerableKernel):
 
     def coefficients(self, orbits: Invariants) -> Tensor:
         parts = self._parts(orbits)
-        factors = self._factors(parts)
-        if self.algebra.symmetric:
-            return factors.unflatten(-1, (-1, parts.shape[2])) @ parts
-        sizes = [self.algebra.n_grades, len(self.basis) - self.algebra.n_grades]
-        split = factors.unsqueeze(-1).split(sizes, 2)
-        return torch.cat([f * part for f, part in zip(split, parts.split(1, 2), strict=True)], 2)
+        pairs, functions = (self.c_out, self.c_in), parts.shape[2]
+        factors = self._factors(parts).reshape(math.prod(pairs), -1, functions)
+        return torch.bmm(factors, parts.flatten(0, 1)).unflatten(0, pairs)
 
     def profiles(self, orbits: Invariants) -> tuple[Tensor, Tensor | None, Terms]:
         """The functions of k(v), and the head: f0 projects, f1 wedges; with tensors η f2 too."""
         parts = self._parts(orbits)
-        factors, terms = self._factors(parts), _terms(self.algebra)
-        if self.algebra.symmetric:
-            factors = factors[:, :, [j * parts.shape[2] + part for part, j in terms]]
-        return parts, factors, terms
+        terms = _terms(self.algebra)
+        columns = [j * parts.shape[2] + part for part, j in terms]
+        return parts, self._factors(parts)[:, :, columns], terms
 
     def _parts(self, orbits: Invariants) -> Tensor:
         """The functions f0, f1 and with tensors f2, η f2, masked: (c_out, c_in, 2 or 4, M)."""
-        eta = orbits.eta
-        shell = scalar_shell(eta, self.position_width)
-        parts = run_collapsed(self.network, shell, eta, self._span)
-        parts = parts.permute(2, 0, 1).reshape(self.c_out, self.c_in, len(parts), -1)
-        if self.mask_width is not None:
-            width = of_grades(self.mask_width, self._span)
-            parts = parts * scalar_shell(eta, (width + 0.4).unsqueeze(-1))
+        weights = weights_of(self.network)
+        parts = collapsed(orbits.eta, self._span, self.position_width, self.mask_width, weights)
+        parts = parts.reshape(self.c_out, self.c_in, *parts.shape[2:])
         if self.algebra.symmetric:
-            parts = torch.cat([parts, eta * parts[:, :, 2:]], 2)
+            parts = torch.cat([parts, orbits.eta * parts[:, :, 2:]], 2)
         return parts
 
     def _factors(self, like: Tensor) -> Tensor:
-        """The head: constant factors of basis kernels, with tensors of each with each function."""
+        """The head: constant factors of basis kernels, of each with each function.
+
+        Functions are f0 and f1, with tensors also f2 and η f2.
+        """
         # A product with zeros and ones selects faster than indices do, and so does its gradient.
         path = constant(self._of_path, like.dtype, like.device)
         return (self.head * (self.scale * self.gain)) @ path
@@ -242,7 +235,7 @@ class ImplicitKernel(SteerableKernel):
             x = torch.cat([x, known], -2).flatten(0, -3)  # all samples at once
         k = self.network(x).reshape(*batch, n_points, self.c_out, self.c_in, n)
         if self.mask_width is not None:
-            width = (self.mask_width + 0.4)[..., list(self.algebra.grades)]
+            width = (self.mask_width + LEAST_WIDTH)[..., list(self.algebra.grades)]
             k = k * scalar_shell(eta[:, None, None, None], width)
         kernel = bilinear(self.scale * k, self.head * self.gain, self._head_table)
         return kernel.transpose(-3, -2).movedim(-5, -1)
@@ -277,27 +270,26 @@ def _basis(algebra: CliffordAlgebra) -> SteerableBasis:
 @cache
 def _terms(algebra: CliffordAlgebra) -> Terms:
     """Function and basis kernel of each column of `_of_path` that is not zero."""
-    n = algebra.n_grades
-    if not algebra.symmetric:
-        return tuple((int(j >= n), j) for j in range(len(_basis(algebra))))
-    columns = zip(*_of_path(algebra), strict=True)
-    return tuple((i % 4, i // 4) for i, column in enumerate(columns) if any(column))
+    functions = 4 if algebra.symmetric else 2
+    columns = enumerate(zip(*_of_path(algebra), strict=True))
+    return tuple((i % functions, i // functions) for i, column in columns if any(column))
 
 
 @cache
 def _of_path(algebra: CliffordAlgebra) -> tuple[tuple[float, ...], ...]:
     """Of which basis kernels the product with 1, v or (v⊗v)_0 consists: (paths, columns).
 
-    There is a column for each basis kernel; with tensors one for each with each of the functions
-    f0, f1, f2 and η f2.
+    There are columns for each basis kernel: one with each of the functions f0 and f1, with tensors
+    also f2 and η f2.
     """
     basis = _basis(algebra)
     if not algebra.symmetric:
-        triples = [
-            (0 if kind == "project" else 1, out, k)
+        columns = [
+            (degree, out, k) if degree == (kind != "project") else None
             for (kind, k, _), out in zip(basis.elements, basis.output_grades, strict=True)
+            for degree in (0, 1)
         ]
-        return tuple(tuple(float(t == path) for t in triples) for path in algebra.paths)
+        return tuple(tuple(float(c == path) for c in columns) for path in algebra.paths)
     point = 1 / torch.arange(1, algebra.dim + 1, dtype=torch.float64)  # not null
     one_by_one = torch.eye(len(basis), dtype=torch.float64)[:, None, :, None]
     elements = basis.assemble(one_by_one, point[None])[:, :, 0, :, 0]  # (elements, blades, blades)

@@ -52,10 +52,13 @@ class Orbits:
     Attributes:
         invariants: one entry per orbit, sorted by (η, origin, side).
         members: (orbits, points), 1 where the point is in the orbit, else 0.
+        table: the basis kernels on each orbit alone, see `SteerableBasis.table`; None if they are
+            too many.
     """
 
     invariants: Invariants
     members: Tensor
+    table: Tensor | None = None
 
     def __len__(self) -> int:
         return self.invariants.eta.shape[0]
@@ -74,7 +77,8 @@ class Orbits:
 
     def to(self, like: Tensor) -> Orbits:
         """The same on the device and in the dtype of ``like``."""
-        return Orbits(self.invariants.to(like), self.members.to(like))
+        table = None if self.table is None else self.table.to(like)
+        return Orbits(self.invariants.to(like), self.members.to(like), table)
 
 
 def invariants(points: Tensor, algebra: CliffordAlgebra, group: str = "O") -> Invariants:

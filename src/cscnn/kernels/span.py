@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -27,34 +28,69 @@ class Span:
         algebra: whose multivectors it has.
         grades: of the parts.
         squares: <part, part>, (parts, 3).
-        left, right: parts in the terms, those that make the first part first.
+        left, right: the parts in each term as 1 among zeros, (terms, parts); those that make the
+            first part come first.
         factors: of the terms, (terms, 3); zeros where a part has fewer terms than another.
         alive: (terms + parts, paths + grades), √½ for the grade path of each term, and behind the
             terms of each part for its grade.
         first: √½ for f0 alone, (parts, 1), for biases.
+        select: 1 for the grade of each part, (grades, parts).
     """
 
     algebra: CliffordAlgebra
     grades: tuple[int, ...]
     squares: tuple[tuple[float, ...], ...]
-    left: tuple[int, ...]
-    right: tuple[int, ...]
+    left: tuple[tuple[float, ...], ...]
+    right: tuple[tuple[float, ...], ...]
     factors: tuple[tuple[float, ...], ...]
     alive: tuple[tuple[float, ...], ...]
     first: tuple[tuple[float, ...], ...]
+    select: tuple[tuple[float, ...], ...]
+    _arrays: dict[Any, Tables] = field(default_factory=dict, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles are the shared one."""
         return span, (self.algebra,)
 
-    def at(self, eta: Tensor) -> tuple[Tensor, Tensor]:
+    def tables(self, like: Any) -> Tables:
+        """All tables as arrays: tensors like a tensor, or numpy's like one of numpy's."""
+        names = Tables._fields[1:]
+        if isinstance(like, Tensor):
+            tables = (constant(getattr(self, name), like.dtype, like.device) for name in names)
+            return Tables(torch, *tables)
+        if like.dtype not in self._arrays:
+            arrays = (np.array(getattr(self, name), like.dtype) for name in names)
+            self._arrays[like.dtype] = Tables(np, *arrays)
+        return self._arrays[like.dtype]
+
+
+class Tables(NamedTuple):
+    """Tables of a `Span` as arrays of torch or of numpy, and the module that they are of."""
+
+    xp: Any
+    squares: Any
+    left: Any
+    right: Any
+    factors: Any
+    alive: Any
+    first: Any
+    select: Any
+
+    def at(self, eta: Any) -> tuple[Any, Any]:
         """Factors of the terms and norms of the parts at values of η: (terms or parts, M, 1)."""
-        powers = torch.stack([torch.ones_like(eta), eta, eta * eta])
-        factors, squares = (
-            (constant(table, eta.dtype, eta.device) @ powers).unsqueeze(-1)
-            for table in (self.factors, self.squares)
-        )
-        return factors, squares.clamp(min=1e-30).sqrt()  # bounded below for the sake of gradients
+        powers = self.xp.stack([self.xp.ones_like(eta), eta, eta * eta])
+        factors = (self.factors @ powers)[..., None]
+        squares = (self.squares @ powers)[..., None]
+        # Bounded below for the sake of gradients.
+        return factors, self.xp.sqrt(self.at_least(squares, 1e-30))
+
+    def at_least(self, x: Any, low: float) -> Any:
+        """The larger one of x and a number."""
+        return x.clamp(min=low) if self.xp is torch else np.maximum(x, x.dtype.type(low))
+
+    def sigmoid(self, x: Any) -> Any:
+        """1 / (1 + exp(-x))"""
+        return torch.sigmoid(x) if self.xp is torch else 0.5 * np.tanh(0.5 * x) + 0.5
 
 
 def _times_power(factor: float, power: int) -> tuple[float, ...]:
@@ -87,9 +123,7 @@ def span(algebra: CliffordAlgebra) -> Span:
         rows.append(row)
     most = max(map(len, rows))
     padded = [row + [(0, 0, _times_power(0.0, 0), -1)] * (most - len(row)) for row in rows]
-    left_parts, right_parts, factors, _ = zip(
-        *(term for row in padded for term in row), strict=True
-    )
+    lefts, rights, factors, _ = zip(*(term for row in padded for term in row), strict=True)
     columns = [
         column
         for grade, row in zip(grades, padded, strict=True)
@@ -100,12 +134,18 @@ def span(algebra: CliffordAlgebra) -> Span:
         algebra,
         tuple(grades),
         tuple(squares),
-        left_parts,
-        right_parts,
+        _one_hot(lefts, len(grades)),
+        _one_hot(rights, len(grades)),
         factors,
         tuple(tuple(root * (i == column) for i in range(len(names))) for column in columns),
         ((root,), *[(0.0,)] * (len(grades) - 1)),
+        tuple(zip(*_one_hot(tuple(grades), algebra.n_grades), strict=True)),
     )
+
+
+def _one_hot(places: tuple[int, ...], size: int) -> tuple[tuple[float, ...], ...]:
+    """A row for each place, with 1 there and else zeros."""
+    return tuple(tuple(float(i == place) for i in range(size)) for place in places)
 
 
 def times(

@@ -99,8 +99,10 @@ def constant_blades(algebra: CliffordAlgebra, *groups: str) -> tuple[int, ...]:
 def constants(bias: Tensor, algebra: CliffordAlgebra) -> Tensor:
     """A bias on scalars (channels,), or on scalars and pseudoscalars (channels, 2), as multivectors
     (channels, blades)."""
-    columns = bias.reshape(len(bias), -1).split(1, -1)
     rest = algebra.n_blades - 1
+    if bias.dim() == 1:
+        return nn.functional.pad(bias.unsqueeze(-1), (0, rest))
+    columns = bias.split(1, -1)
     parts = [
         nn.functional.pad(column, (blade, rest - blade))
         for column, blade in zip(columns, constant_blades(algebra, "SO"), strict=False)

@@ -12,13 +12,14 @@ frequency by frequency, and transformed back. Two things make it fast:
   product with a small matrix (`cscnn.conv.spectral.transforms`).
 
 Even and odd grades are kept in two arrays throughout. Backward passes recompute the transforms:
-only the field and the kernel are stored.
+only the field and the kernel are stored, and large kernels are made again (`cscnn.conv.memory`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import pairwise, product
 
 import torch
 from torch import Tensor
@@ -40,6 +41,9 @@ KERNEL_ROWS: dict[tuple[bool, int, int], Rows] = {
     (True, 1, 0): ((-1, 0),),
 }
 PARITIES = (0, 1)
+#: Bands of frequencies of a backward pass whose matrices are large, relative to the field.
+MAX_BANDS = 3
+LARGE_MATRICES = 2.5
 
 
 # --- the kernel -----------------------------------------------------------------------------------
@@ -51,13 +55,13 @@ Matrices = dict[tuple[bool, int, int], Tensor]
 class _KernelTransform:
     """Between the weights of a convolution (c_out·n, c_in·n, *kernel) and its matrices."""
 
-    def __init__(self, tiling: Tiling, like: Tensor):
+    def __init__(self, tiling: Tiling, like: Tensor, band: range | None = None):
         self.like = like
         self.slots, self.sizes = slots_by_parity(tiling.grades)
         self.n = sum(self.sizes)
         positions = [range(a.half, -a.half - 1, -1) for a in tiling.axes]  # exp(+iωv)
         self.transforms = {
-            key: Transform(tiling.axes, positions, rows, like)
+            key: Transform(tiling.axes, positions, rows, like, band)
             for key, rows in KERNEL_ROWS.items()
             if not (tiling.parity and key[0])
         }
@@ -92,12 +96,11 @@ class _KernelTransform:
                     matrices[key] = transform(block).unflatten(1, (rows, -1))
         return matrices
 
-    def adjoint(self, gradients: Matrices, weight: Tensor) -> Tensor:
-        """Gradient of the weights, without the components that the kernel's symmetry excludes.
+    def add_adjoint(self, total: Tensor, gradients: Matrices) -> None:
+        """Add to the gradient of the weights, but for components that the symmetry excludes.
 
         Consumes the gradients of the matrices, to free their memory one by one.
         """
-        total = torch.zeros_like(weight, memory_format=torch.contiguous_format)
         w = self._split(total)
         points, c_in, _, c_out, _ = w.shape
         for key, transform in self.transforms.items():
@@ -106,7 +109,6 @@ class _KernelTransform:
             block = block.view(points, c_in, self.sizes[p], c_out, self.sizes[q])
             for i, o in self._pairs(p, q):
                 w[:, :, i.blades, :, o.blades] += block[:, :, i.slots, :, o.slots]
-        return total
 
 
 # --- convolution ----------------------------------------------------------------------------------
@@ -115,60 +117,100 @@ class _KernelTransform:
 class _Engine:
     """The transforms of one convolution, whichever way it runs."""
 
-    def __init__(self, tiling: Tiling, batch: int, like: Tensor):
+    def __init__(self, tiling: Tiling, batch: int, like: Tensor, band: range | None = None):
         axes = tiling.axes
         self.tiling = tiling
-        self.tiles = FieldTiles(tiling, batch, like)
-        self.kernel = _KernelTransform(tiling, like)
+        self.band = range(axes[0].frequencies) if band is None else band
+        self.tiles = FieldTiles(axes, tiling.grades, batch, like)
+        self.kernel = _KernelTransform(tiling, like, band)
         seen = [range(a.tile) for a in axes]
         kept = [range(a.first, a.first + a.step) for a in axes]
-        self.seen = [Transform(axes, seen, rows, like) for rows in (COMPLEX, TIMES_I)]
-        self.kept = [Transform(axes, kept, rows, like) for rows in (COMPLEX, TIMES_I)]
+        self.seen = [Transform(axes, seen, rows, like, band) for rows in (COMPLEX, TIMES_I)]
+        self.kept = [Transform(axes, kept, rows, like, band) for rows in (COMPLEX, TIMES_I)]
 
-    def analyse(self, arrays: Sequence[Tensor], chunk: Chunk, *, overlapping: bool) -> list[Tensor]:
-        """Spectra [f, re/im · tiles, channels] of one chunk of tiles, per parity."""
-        spectra = []
-        for parity, array in enumerate(arrays):
-            tiles = self.tiles.cut(array, chunk, overlapping=overlapping)
-            transform = (self.seen if overlapping else self.kept)[parity]
-            spectra.append(transform(tiles).unflatten(1, (-1, array.shape[-1])))
-        return spectra
+    def analyse(self, x: Tensor, chunk: Chunk, *, overlapping: bool) -> Iterator[Tensor]:
+        """Spectra [f, re/im · tiles, channels] of what a chunk of tiles sees of x, or of what it
+        keeps of x, for one parity after the other."""
+        tiles, part = self.tiles.alone(x, chunk, overlapping=overlapping)
+        transforms = self.seen if overlapping else self.kept
+        arrays = tiles.spread(part, overlapping=overlapping)
+        for transform, array in zip(transforms, arrays, strict=True):
+            spectra = transform(tiles.cut(array, overlapping=overlapping))
+            yield spectra.unflatten(1, (-1, array.shape[-1]))
 
-    def mix(self, spectra: Sequence[Tensor], matrices: Matrices, *, adjoint: bool) -> list[Tensor]:
-        """Mixed channels of both parities."""
-        turned = None if self.tiling.parity else [_times_i(s, adjoint) for s in spectra]
-        results = []
-        for to in PARITIES:
-            result: Tensor | None = None
-            for of in PARITIES:
-                p, q = (to, of) if adjoint else (of, to)
-                for imaginary, source in ((False, spectra), (True, turned)):
-                    if source is None:
-                        continue
-                    matrix = matrices[imaginary, p, q]
-                    if result is None:
-                        result = torch.bmm(source[of], matrix)
-                    else:
-                        result.baddbmm_(source[of], matrix)
-            assert result is not None
-            results.append(result)
-        return results
+    def keep(
+        self,
+        arrays: Sequence[Tensor],
+        chunk: Chunk,
+        spectra: Sequence[Tensor],
+        matrices: Matrices,
+        *,
+        adjoint: bool,
+    ) -> None:
+        """Mix channels, transform back, and store what the tiles keep, for one parity after the
+        other."""
+        sources = {False: spectra}
+        if not self.tiling.parity:
+            sources[True] = [_times_i(s, adjoint) for s in spectra]
+        for to, array in enumerate(arrays):
+            tiles = self.kept[to].inverse(_mix(sources, matrices, to, adjoint).flatten(1))
+            self.tiles.keep(array, chunk, tiles, add=self.band.start > 0)
 
-    def keep(self, arrays: Sequence[Tensor], chunk: Chunk, spectra: Sequence[Tensor]) -> None:
-        """Transform back and store what the tiles keep."""
-        for parity, (array, spectrum) in enumerate(zip(arrays, spectra, strict=True)):
-            self.tiles.keep(array, chunk, self.kept[parity].inverse(spectrum.flatten(1)))
+    def differentiate(
+        self,
+        g: Tensor,
+        x: Tensor,
+        weight: Tensor,
+        out: Sequence[Tensor],
+        needs_weight: bool,
+    ) -> Matrices:
+        """The gradients of one band of matrices. That of the field is added to ``out``, unless it
+        is empty."""
+        channels = max(weight.shape[:2]) // self.tiles.n
+        matrices = self.kernel(weight, transpose=True) if out else {}
+        products: Matrices = {}
+        chunks = list(self.tiles.chunks(channels))
+        for chunk in chunks:  # what is large is made as late and freed as early as possible
+            spectra = list(self.analyse(g, chunk, overlapping=True))
+            if out:
+                self.keep(out, chunk, spectra, matrices, adjoint=True)
+            if chunk is chunks[-1]:
+                del matrices
+            if needs_weight:
+                self.accumulate(products, x, chunk, spectra)
+            del spectra
+        return products
 
     def accumulate(
-        self, gradients: Matrices, inputs: Sequence[Tensor], spectra: Sequence[Tensor]
+        self, gradients: Matrices, x: Tensor, chunk: Chunk, spectra: Sequence[Tensor]
     ) -> None:
-        """Add a chunk's gradient of the matrices."""
-        for imaginary, p, q in self.kernel.transforms:
-            left = (_times_i(inputs[p]) if imaginary else inputs[p]).transpose(1, 2)
-            if (imaginary, p, q) in gradients:
-                gradients[imaginary, p, q].baddbmm_(left, spectra[q])
+        """Add the gradient of the matrices by what a chunk of tiles keeps of x."""
+        for p, block in enumerate(self.analyse(x, chunk, overlapping=False)):
+            for imaginary, of, q in self.kernel.transforms:
+                if of != p:
+                    continue
+                left = (_times_i(block) if imaginary else block).transpose(1, 2)
+                if (imaginary, p, q) in gradients:
+                    gradients[imaginary, p, q].baddbmm_(left, spectra[q])
+                else:
+                    gradients[imaginary, p, q] = torch.bmm(left, spectra[q])
+
+
+def _mix(
+    sources: dict[bool, Sequence[Tensor]], matrices: Matrices, to: int, adjoint: bool
+) -> Tensor:
+    """Mixed channels of one parity, from spectra and for imaginary parts from i times these."""
+    result: Tensor | None = None
+    for of in PARITIES:
+        p, q = (to, of) if adjoint else (of, to)
+        for imaginary, spectra in sources.items():
+            matrix = matrices[imaginary, p, q]
+            if result is None:
+                result = torch.bmm(spectra[of], matrix)
             else:
-                gradients[imaginary, p, q] = torch.bmm(left, spectra[q])
+                result.baddbmm_(spectra[of], matrix)
+    assert result is not None
+    return result
 
 
 def _times_i(x: Tensor, conjugate: bool = False) -> Tensor:
@@ -195,11 +237,11 @@ def convolve(x: Tensor, matrices: Matrices, bias: Tensor | None, tiling: Tiling)
         engine = _Engine(tiling, x.shape[0], _like(x))
         tiles = engine.tiles
         c_in, c_out = (matrices[False, 0, 0].shape[i] // tiles.sizes[0] for i in (1, 2))
-        arrays = tiles.spread(x, overlapping=True)
         out = tiles.kept(c_out)
         for chunk in tiles.chunks(max(c_in, c_out)):
-            spectra = engine.analyse(arrays, chunk, overlapping=True)
-            engine.keep(out, chunk, engine.mix(spectra, matrices, adjoint=False))
+            spectra = list(engine.analyse(x, chunk, overlapping=True))
+            engine.keep(out, chunk, spectra, matrices, adjoint=False)
+            del spectra  # before those of the next chunk are made
         return tiles.gather(out, bias, x.dtype)
 
 
@@ -216,23 +258,29 @@ def gradients(
             tuple(cut_axis(a.out, -a.shift, a.circular, a.half, a.count) for a in tiling.axes),
             *tiling[1:],
         )
-        engine = _Engine(reverse, x.shape[0], _like(x))
-        tiles, n = engine.tiles, engine.tiles.n
-        c_out, c_in = weight.shape[0] // n, weight.shape[1] // n
-        matrices = engine.kernel(weight, transpose=True) if needs_x else {}
-        arrays = tiles.spread(g, overlapping=True)
-        inputs = tiles.spread(x, overlapping=False) if needs_weight else []
-        out = tiles.kept(c_in) if needs_x else []
-        products: Matrices = {}
-        for chunk in tiles.chunks(max(c_in, c_out)):
-            spectra = engine.analyse(arrays, chunk, overlapping=True)
-            if needs_x:
-                engine.keep(out, chunk, engine.mix(spectra, matrices, adjoint=True))
+        n = sum(tiling.grades)
+        tiles = FieldTiles(reverse.axes, reverse.grades, x.shape[0], _like(x))
+        out = tiles.kept(weight.shape[1] // n) if needs_x else []
+        grad_weight: Tensor | None = None
+        for band in _bands(reverse, x, weight):
+            engine = _Engine(reverse, x.shape[0], _like(x), band)
+            products = engine.differentiate(g, x, weight, out, needs_weight)
             if needs_weight:
-                blocks = engine.analyse(inputs, chunk, overlapping=False)
-                engine.accumulate(products, blocks, spectra)
-        del arrays, inputs, matrices  # what follows needs memory of its own
+                if grad_weight is None:
+                    grad_weight = torch.zeros_like(weight, memory_format=torch.contiguous_format)
+                engine.kernel.add_adjoint(grad_weight, products)
         grad_x = tiles.gather(out, None, x.dtype) if needs_x else x.new_empty(0)
-        del out
-        grad_weight = engine.kernel.adjoint(products, weight) if needs_weight else x.new_empty(0)
-        return grad_x, grad_weight
+        return grad_x, x.new_empty(0) if grad_weight is None else grad_weight
+
+
+def _bands(tiling: Tiling, x: Tensor, weight: Tensor) -> list[range]:
+    """Frequencies of the first axis, in several bands if matrices are large beside the field.
+
+    Matrices and their gradients are the largest part of the memory of a backward pass. Each band
+    has to cut the fields into tiles again, which is a small part of the time.
+    """
+    size = tiling.axes[0].frequencies
+    matrices = size * math.prod(a.tile for a in tiling.axes[1:]) * math.prod(weight.shape[:2])
+    count = min(MAX_BANDS, size) if matrices > LARGE_MATRICES * x.numel() else 1
+    bounds = [size * i // count for i in range(count + 1)]
+    return [range(*pair) for pair in pairwise(bounds)]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from cscnn.conv.spectral.overlap import Tiling
+from cscnn.conv.spectral.overlap import AxisTiles
 
 #: Bytes of one array of tiles, by device: what a processor's cache holds, or enough for a GPU.
 CHUNK_BYTES = {"cpu": 4 << 20}
@@ -48,9 +49,11 @@ def slots_by_parity(grades: tuple[int, ...]) -> tuple[tuple[Slot, ...], tuple[in
 class FieldTiles:
     """Fields as two arrays of tiles [p1, .., pd, tiles, channels], for even and for odd grades."""
 
-    def __init__(self, tiling: Tiling, batch: int, like: Tensor):
-        self.axes, self.batch, self.like = tiling.axes, batch, like
-        self.slots, self.sizes = slots_by_parity(tiling.grades)
+    def __init__(
+        self, axes: tuple[AxisTiles, ...], grades: tuple[int, ...], batch: int, like: Tensor
+    ):
+        self.axes, self.grades, self.batch, self.like = axes, grades, batch, like
+        self.slots, self.sizes = slots_by_parity(grades)
         self.n = sum(self.sizes)
 
     def chunks(self, channels: int) -> Iterator[Chunk]:
@@ -96,8 +99,31 @@ class FieldTiles:
                         _wrap(array, i + 1, starts[i], axis.size)
         return [a.flatten(-2) for a in arrays]
 
-    def cut(self, array: Tensor, chunk: Chunk, *, overlapping: bool) -> Tensor:
-        """One chunk of tiles out of a spread array: [p1, .., pd, tiles, channels]."""
+    def alone(self, x: Tensor, chunk: Chunk, *, overlapping: bool) -> tuple[FieldTiles, Tensor]:
+        """A chunk as all there is, and what its tiles see of a field.
+
+        Overlapping tiles see a field on the input grid, the others what they keep of one on the
+        output grid.
+        """
+        samples, rows = chunk
+        first, count = self.axes[0], rows.stop - rows.start
+        x = x[samples]
+        if count < first.count:
+            start = rows.start * first.step + (first.start if overlapping else 0)
+            stop = start + (
+                (count - 1) * first.step + first.tile if overlapping else count * first.step
+            )
+            if overlapping and first.circular:
+                places = torch.arange(start, stop, device=x.device) % first.size
+                x, first = x.index_select(2, places), replace(first, start=0, circular=False)
+            else:
+                first = replace(first, start=min(start, 0))
+                x = x[:, :, max(start, 0) : stop]
+            first = replace(first, count=count)
+        return FieldTiles((first, *self.axes[1:]), self.grades, len(x), self.like), x
+
+    def cut(self, array: Tensor, *, overlapping: bool) -> Tensor:
+        """The tiles out of a spread array: [p1, .., pd, tiles, channels]."""
         d = len(self.axes)
         strides = array.stride()
         steps = [a.step * s for a, s in zip(self.axes, strides[1:], strict=False)]
@@ -106,19 +132,23 @@ class FieldTiles:
         view = array.as_strided(
             (self.batch, *counts, *widths, array.shape[-1]),
             (strides[0], *steps, *strides[1 : 1 + d], 1),
-        )[chunk]
+        )
         order = (*range(1 + d, 1 + 2 * d), *range(1 + d), 1 + 2 * d)
         return view.permute(order).contiguous()
 
-    def keep(self, array: Tensor, chunk: Chunk, tiles: Tensor) -> None:
-        """Put the outputs of a chunk, [p1 · .. · pd, tiles · channels], where they belong."""
+    def keep(self, array: Tensor, chunk: Chunk, tiles: Tensor, *, add: bool) -> None:
+        """Put the outputs of a chunk, [p1 · .. · pd, tiles · channels], where they belong, or add
+        them to what is there."""
         d = len(self.axes)
         split = [n for a in self.axes for n in (a.count, a.step)]
         target = array.view(self.batch, *split, -1)
         # (batch, count1, step1, ..) -> (step1, .., stepd, batch, count1, .., countd, channels)
         order = (*range(2, 2 + 2 * d, 2), 0, *range(1, 1 + 2 * d, 2), 1 + 2 * d)
         part = target[chunk].permute(order)
-        part.copy_(tiles.view(part.shape))
+        if add:
+            part.add_(tiles.view(part.shape))
+        else:
+            part.copy_(tiles.view(part.shape))
 
     def kept(self, channels: int) -> list[Tensor]:
         """Arrays for `keep`: [batch, *line, c·blades] per parity."""

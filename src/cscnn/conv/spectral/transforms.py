@@ -57,18 +57,30 @@ class Transform:
         positions: for each axis, the positions that hold values.
         rows: what to make of real and imaginary part in the end.
         like: a tensor of the wanted dtype and device.
+        band: which frequencies of the first axis; all by default. Inverses are sums over bands.
     """
 
     def __init__(
-        self, axes: Sequence[AxisTiles], positions: Sequence[range], rows: Rows, like: Tensor
+        self,
+        axes: Sequence[AxisTiles],
+        positions: Sequence[range],
+        rows: Rows,
+        like: Tensor,
+        band: range | None = None,
     ):
         last = len(axes) - 1
         device = str(like.device)
         self.matrices, self.leads = [], [1]
         for i, (axis, places) in enumerate(zip(axes, positions, strict=True)):
             end = rows if i == last else COMPLEX
-            self.matrices.append(_matrix(axis.tile, places, i == 0, end, like.dtype, device))
-            self.leads.append(self.leads[-1] * (axis.frequencies if i == 0 else axis.tile))
+            matrices = _matrix(axis.tile, places, i == 0, end, like.dtype, device)
+            count = axis.tile
+            if i == 0:
+                band = range(axis.frequencies) if band is None else band
+                kept = slice(band.start * len(end), band.stop * len(end))
+                matrices, count = (matrices[0][kept], matrices[1][kept]), len(band)
+            self.matrices.append(matrices)
+            self.leads.append(self.leads[-1] * count)
         self.n_positions = math.prod(len(places) for places in positions)
 
     def __call__(self, x: Tensor) -> Tensor:
