@@ -41,8 +41,8 @@ COMPILED, EAGER = "compiled", "eager"
 @benchmark(
     "start",
     "What has to be waited for before anything is computed",
-    "Commands include the start of Python. Loading does not repeat the passes over noise by which "
-    "a new network is calibrated.",
+    "Commands include the start of Python, and loading does not repeat the passes over noise by "
+    "which a new network is calibrated.",
 )
 def start() -> Iterator[Case]:
     task = simulator_task("navier_stokes")

@@ -101,8 +101,8 @@ def _beside_e3nn() -> Iterator[Case]:
 @benchmark(
     "points",
     "Convolution on point clouds in R^3, 32 neighbours, 8 -> 8 channels, forward + backward",
-    "Ratios are relative to a kernel matrix per edge, 52 GB for 100,000 points, and beside e3nn to "
-    "the cheapest of its forms that is as expressive, or has as many parameters.",
+    "Ratios are relative to a kernel matrix per edge, or to the cheapest form of e3nn that is as "
+    "expressive or has as many parameters.",
     packages=("e3nn",),
 )
 def points() -> Iterator[Case]:
