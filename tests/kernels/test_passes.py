@@ -145,3 +145,12 @@ def test_tables_move_with_their_convolution_and_are_bounded():
         assert CliffordSteerableConv(algebra, width, width, size).orbit_table is None
     for kernel in ("differential", Complete(radial="free")):
         assert CliffordSteerableConv(conv.algebra, 1, 1, 5, kernel=kernel).orbit_table is None
+
+
+def test_weights_that_have_diverged_give_no_warning(generator):
+    """Training finds out by its loss."""
+    eta, parts, tensors = inputs_of(ALGEBRAS[0], generator)
+    huge = [(1e30 * t.detach().float()).requires_grad_() for t in tensors]
+    y = collapsed(eta.float(), parts, huge[0], huge[1], huge[2:])
+    assert not y.isfinite().all()
+    y.sum().backward()

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -220,8 +221,9 @@ class _Collapsed(torch.autograd.Function):
         pairs = max(math.prod(w.shape[:2]) for w in weights if w.dim() == 3)
         ctx.numpy = eta.is_cpu and len(eta) * pairs <= LARGEST_FOR_NUMPY
         arrays = [_array(t) for t in (eta, *inputs)] if ctx.numpy else [eta, *inputs]
-        ctx.passes = Passes(arrays[0], parts, arrays[1], arrays[2], arrays[3:])
-        result = ctx.passes.forward()
+        with np.errstate(all="ignore"):  # weights may diverge: torch does not warn either
+            ctx.passes = Passes(arrays[0], parts, arrays[1], arrays[2], arrays[3:])
+            result = ctx.passes.forward()
         return torch.from_numpy(result) if ctx.numpy else result
 
     @staticmethod
@@ -234,7 +236,8 @@ class _Collapsed(torch.autograd.Function):
             return None, None, *(None if t is None else next(found) for t in inputs)
         if not ctx.numpy:
             return None, None, *ctx.passes.backward(grad)
-        arrays = ctx.passes.backward(_array(grad))
+        with np.errstate(all="ignore"):
+            arrays = ctx.passes.backward(_array(grad))
         return None, None, *(None if a is None else torch.from_numpy(a) for a in arrays)
 
 
