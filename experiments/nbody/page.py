@@ -65,7 +65,8 @@ def _beside(folder: Path) -> list[str]:
     found = from_json(Comparison, read_json(path), str(path))
     lines = [
         f"\nThe public code of CGENN was run beside ours on the same machine, on {found.steps} "
-        "batches, with one thread for both. Each has the optimiser of its public command:\n",
+        "batches, with one thread for both. CGENN has the optimiser of its public command, at a "
+        "constant learning rate; ours has its own schedule, shortened to these steps:\n",
         "| network | parameters | a step | validation error then |",
         "| --- | --- | --- | --- |",
     ]
